@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A data-plane loop: one thread, one ring (DESIGN §5). It owns the arrays and sessions given to it.
+ * The control plane talks to it with the calls below; they are safe from another thread and never
+ * wait for disk or network unless they say so.
+ */
+#ifndef SERVER_LOOP_H
+#define SERVER_LOOP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "raid/raid.h"
+
+struct loop;
+struct handoff;
+struct array_instance;
+
+struct loop_config {
+	uint32_t index; /* 0..loops-1 */
+	uint32_t loops;
+	uint64_t payload_bytes; /* WRITE payload slots of this loop (default 64 MiB) */
+	uint64_t large_bytes; /* budget of replies that must be complete before they leave (128 MiB)
+			       */
+	uint32_t depth_max;   /* requests in flight of one session */
+	/* Called on the loop's thread for every session that ended, and for every engine event.
+	 * Both must be quick and thread-safe: the control plane logs, counts, and wakes its event
+	 * base. */
+	void (*on_session_end)(void *ctx, uint64_t session, const char *why);
+	void (*on_raid_event)(void *ctx, const struct array_instance *ai,
+			      const struct raid_event *ev);
+	void *ctx;
+};
+
+/* 0 or -errno; -EPERM/-ENOSYS: the system has no io_uring for us, why says it in one line. */
+int loop_create(const struct loop_config *config, struct loop **out, char why[RAID_WHY_BYTES]);
+
+/* Before loop_start: the loop takes over an array (creates the engine's instance from
+ * ai->assembly). */
+int loop_add_array(struct loop *l, struct array_instance *ai, const struct raid_limits *limits,
+		   char why[RAID_WHY_BYTES]);
+
+/* loops[] in index order, so that sessions can reach arrays of other loops. */
+int loop_start(struct loop *l, struct loop **loops, char why[RAID_WHY_BYTES]);
+
+/* Any thread. Ownership of h's descriptors and bytes passes to the loop. */
+void loop_handoff(struct loop *l, const struct handoff *h);
+
+/* Any thread; blocks until the owning loop has filled *out. */
+void loop_array_status(struct array_instance *ai, struct raid_status *out);
+
+/* Any thread; blocks until the engine has finished the command. cmd->res is the result. */
+void loop_array_control(struct array_instance *ai, struct raid_cmd *cmd);
+
+/* raid_check() on the owning loop; NULL or what is broken. */
+const char *loop_array_check(struct array_instance *ai);
+
+/*
+ * Orderly end, any thread: sessions take no new requests and end when theirs are answered, those
+ * still alive after drain_ms are cut; then returns. Arrays are not stopped: use
+ * loop_array_control(STOP) after all loops have drained. loop_hurry() makes a running drain cut
+ * sessions at once.
+ */
+void loop_drain(struct loop *l, uint32_t drain_ms);
+void loop_hurry(struct loop *l);
+
+/* End the thread, free everything. */
+void loop_destroy(struct loop *l);
+
+struct loop_stats {
+	uint64_t sessions, sessions_total, requests, read_bytes, write_bytes, errors;
+	uint64_t payload_bytes_used, large_bytes_used;
+};
+void loop_get_stats(const struct loop *l, struct loop_stats *out);
+
+#endif
