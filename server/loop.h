@@ -64,6 +64,13 @@ const char *loop_array_check(struct array_instance *ai);
 void loop_drain(struct loop *l, uint32_t drain_ms);
 void loop_hurry(struct loop *l);
 
+/* The same for the sessions of one array on this loop. */
+void loop_drain_array(struct loop *l, const struct array_instance *ai, uint32_t drain_ms);
+
+/* Any thread, after drain and STOP: the loop destroys the engine's instance (ai->raid becomes
+ * NULL). */
+void loop_remove_array(struct array_instance *ai);
+
 /* End the thread, free everything. */
 void loop_destroy(struct loop *l);
 

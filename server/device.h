@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Member devices as the OS shows them: open, lock, measure, look for superblocks and signatures.
+ * Control plane and nbd-raidctl only: these calls block. Nothing here decides about arrays.
+ */
+#ifndef SERVER_DEVICE_H
+#define SERVER_DEVICE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "raid/assemble.h"
+#include "server/export.h"
+
+enum device_direct { DEVICE_DIRECT_AUTO, DEVICE_DIRECT_ON, DEVICE_DIRECT_OFF };
+
+struct device_options {
+	bool read_only; /* open read-only, lock shared; nothing is ever written */
+	enum device_direct direct;
+	uint32_t lock_wait_ms; /* how long a lock held by another may be waited for (daemon: 10000)
+				*/
+	bool volatile_cache;   /* test members: see member_dev */
+};
+
+/*
+ * Open and lock (O_EXCL on block devices, flock on files, shared if read-only, on the descriptor
+ * the I/O will use), fill props. Returns 0 or -errno; why names the path, the cause and what to do:
+ * a device held by md is reported with the md device and its `mdadm --stop` line.
+ */
+int device_open(const char *path, const struct device_options *opt, struct member_dev *out,
+		char why[RAID_WHY_BYTES]);
+void device_close(struct member_dev *dev);
+
+/*
+ * Read what asm_decide() wants to know: superblock at each location (most recent ctime wins when
+ * several are valid), bad-block log. Fills cand whole, errors included; cand->name is dev->path.
+ */
+void device_candidate(const struct member_dev *dev, struct asm_candidate *cand);
+
+/* Give candidates without superblock a second look at the place a sibling's data_size implies
+ * (grown files). */
+void device_grown_candidates(const struct member_dev *dev, uint32_t count,
+			     struct asm_candidate *cand);
+
+/* Whole transfers at a byte offset through a bounce buffer of the right alignment. 0 or -errno. */
+int device_read(const struct member_dev *dev, uint64_t maddr, void *buf, uint32_t len);
+int device_write(const struct member_dev *dev, uint64_t maddr, const void *buf, uint32_t len);
+int device_flush(const struct member_dev *dev);
+
+/* A file system, partition table, LVM, other RAID … signature (libblkid). Returns true with its
+ * name in what. */
+bool device_signature(const struct member_dev *dev, char what[RAID_WHY_BYTES]);
+
+#endif
