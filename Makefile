@@ -1,8 +1,8 @@
 # nbd-raidd: `make` builds everything into build/. `make help` lists the targets.
 #
 # V=1 shows the commands. SAN=1 builds with ASan+UBSan into build-san/, TSAN=1 with
-# ThreadSanitizer into build-tsan/. DEVELOPER=1 (default in a git checkout) makes warnings errors.
-# configure is optional and only writes config.mak, which is read below.
+# ThreadSanitizer into build-tsan/. DEVELOPER=1 makes warnings errors: the default in a git
+# checkout on which configure was not run. configure is optional and only writes config.mak.
 
 -include config.mak
 
@@ -14,6 +14,7 @@ sysconfdir ?= $(if $(filter /usr,$(prefix)),/etc,$(prefix)/etc)
 unitdir ?= $(prefix)/lib/systemd/system
 INSTALL ?= install
 PKG_CONFIG ?= pkg-config
+POD2MAN ?= pod2man
 
 VERSION := 0.1.0
 DEVELOPER ?= $(if $(wildcard .git),1,)
@@ -72,62 +73,193 @@ TESTS := $(addprefix $(B)/tests/raid-,$(RAID_TESTS)) $(addprefix $(B)/tests/serv
 FUZZERS := $(addprefix $(B)/fuzz/,$(RAID_FUZZ) $(SERVER_FUZZ))
 CLIENTS := $(addprefix $(B)/client-tests/,$(CLIENT_PROGS))
 
-.PHONY: all tests help clean
+MAN := $(patsubst conf/%.pod,$(B)/man/%,$(wildcard conf/*.pod))
+UNITS := $(patsubst systemd/%.in,$(B)/systemd/%,$(wildcard systemd/*.in))
+EXAMPLE := $(wildcard conf/nbd-raidd.conf)
+
+.PHONY: all tests unit check lint fuzz-smoke san-check tsan-check client-test kernel-test FORCE
+.PHONY: sim sim-check sim-soak breaks man install uninstall install-check clean help
 .DELETE_ON_ERROR:
 .SECONDARY:
 .DEFAULT_GOAL := all
 
+# target: all (default)  the programs: nbd-raidd, nbd-raidctl, raid-sim
 all: $(PROGRAMS)
+# target: tests          unit test programs, fuzzers, client test programs
 tests: $(TESTS) $(FUZZERS) $(CLIENTS)
 
 # ---- rules -----------------------------------------------------------------------------------
-$(B)/obj/%.o: %.c
+# Objects depend on the flags they are built with, archives on the list of their sources: a file
+# that holds the text given is rewritten only when the text changes.
+define remember
+@mkdir -p $(@D)
+@printf '%s\n' '$(subst ','\'',$(1))' | cmp -s - $@ || printf '%s\n' '$(subst ','\'',$(1))' >$@
+endef
+
+$(B)/flags: FORCE
+	$(call remember,$(CC) $(BASEFLAGS) $(CFLAGS) $(LDBASE) $(LDFLAGS))
+
+$(B)/sources: FORCE
+	$(call remember,$(sort $(RAID_SRC) $(SIM_SRC) $(SERVER_SRC) $(CTL_MAIN)))
+
+$(B)/obj/%.o: %.c $(B)/flags
 	@mkdir -p $(@D)
 	$(call say,CC,$<)$(CC) $(BASEFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 
-$(B)/obj-sim/%.o: %.c
+$(B)/obj-sim/%.o: %.c $(B)/flags
 	@mkdir -p $(@D)
 	$(call say,CC,$< (sim))$(CC) $(BASEFLAGS) -DRAID_MARKS $(CFLAGS) -MMD -MP -c -o $@ $<
 
-$(LIBRAID): $(call obj,$(RAID_SRC))
-	$(call say,AR,$@)rm -f $@ && $(AR) rcs $@ $^
+archive = $(call say,AR,$@)rm -f $@ && $(AR) rcs $@ $(filter %.o,$^)
+link = $(call say,LD,$@)$(CC) $(LDBASE) $(LDFLAGS) -o $@ $(filter %.o %.a,$^) $(1)
 
-$(LIBSERVER): $(call obj,$(SERVER_SRC))
-	$(call say,AR,$@)rm -f $@ && $(AR) rcs $@ $^
+$(LIBRAID): $(call obj,$(RAID_SRC)) $(B)/sources
+	$(archive)
+
+$(LIBSERVER): $(call obj,$(SERVER_SRC)) $(B)/sources
+	$(archive)
 
 $(B)/nbd-raidd: $(call obj,$(DAEMON_MAIN)) $(LIBSERVER) $(LIBRAID)
-	$(call say,LD,$@)$(CC) $(LDBASE) $(LDFLAGS) -o $@ $^ $(SERVER_LIBS)
+	$(call link,$(SERVER_LIBS))
 
-$(B)/nbd-raidctl: $(call obj,$(CTL_MAIN)) $(LIBSERVER) $(LIBRAID)
-	$(call say,LD,$@)$(CC) $(LDBASE) $(LDFLAGS) -o $@ $^ $(SERVER_LIBS)
+$(B)/nbd-raidctl: $(call obj,$(CTL_MAIN)) $(LIBSERVER) $(LIBRAID) $(B)/sources
+	$(call link,$(SERVER_LIBS))
 
-$(B)/raid-sim: $(call simobj,$(SIM_SRC) $(RAID_SRC))
-	$(call say,LD,$@)$(CC) $(LDBASE) $(LDFLAGS) -o $@ $^
+$(B)/raid-sim: $(call simobj,$(SIM_SRC) $(RAID_SRC)) $(B)/sources
+	$(call link)
 
 $(B)/tests/raid-%: $(B)/obj/raid/tests/%.o $(LIBRAID)
 	@mkdir -p $(@D)
-	$(call say,LD,$@)$(CC) $(LDBASE) $(LDFLAGS) -o $@ $^ $(CMOCKA_LIBS)
+	$(call link,$(CMOCKA_LIBS))
 
 $(B)/tests/server-%: $(B)/obj/server/tests/%.o $(LIBSERVER) $(LIBRAID)
 	@mkdir -p $(@D)
-	$(call say,LD,$@)$(CC) $(LDBASE) $(LDFLAGS) -o $@ $^ $(SERVER_LIBS) $(CMOCKA_LIBS)
+	$(call link,$(SERVER_LIBS) $(CMOCKA_LIBS))
 
 $(addprefix $(B)/fuzz/,$(RAID_FUZZ)): $(B)/fuzz/%: $(B)/obj/raid/fuzz/%.o $(B)/obj/raid/fuzz/driver.o $(LIBRAID)
 	@mkdir -p $(@D)
-	$(call say,LD,$@)$(CC) $(LDBASE) $(LDFLAGS) -o $@ $^
+	$(call link)
 
 $(addprefix $(B)/fuzz/,$(SERVER_FUZZ)): $(B)/fuzz/%: $(B)/obj/server/fuzz/%.o $(B)/obj/raid/fuzz/driver.o $(LIBSERVER) $(LIBRAID)
 	@mkdir -p $(@D)
-	$(call say,LD,$@)$(CC) $(LDBASE) $(LDFLAGS) -o $@ $^ $(SERVER_LIBS)
+	$(call link,$(SERVER_LIBS))
 
 $(B)/client-tests/%: $(B)/obj/client-tests/%.o
 	@mkdir -p $(@D)
-	$(call say,LD,$@)$(CC) $(LDBASE) $(LDFLAGS) -o $@ $^ $(LIBNBD_LIBS)
+	$(call link,$(LIBNBD_LIBS))
 
+# ---- tests -----------------------------------------------------------------------------------
+RUN := client-tests/run --build $(B)
+# T=text narrows unit, client-test, kernel-test and fuzz-smoke to names that contain it.
+PICK = $(foreach t,$(1),$(if $(findstring $(T),$(notdir $(t))),$(t)))
+
+# target: check          unit, simulator for 60 s, fuzz smoke, client tests: no root needed
+check: all tests
+	$(MAKE) --no-print-directory unit
+	$(if $(SIM_SRC),$(MAKE) --no-print-directory sim-check)
+	$(MAKE) --no-print-directory fuzz-smoke
+	$(MAKE) --no-print-directory client-test
+
+# target: unit [T=name]  unit tests (cmocka)
+unit: $(call PICK,$(TESTS))
+	$(RUN) --name unit $^
+
+# target: fuzz-smoke     every fuzzer for FUZZ_SECONDS (5)
+FUZZ_SECONDS ?= 5
+fuzz-smoke: $(call PICK,$(FUZZERS))
+	$(RUN) --name fuzz --args '-t $(FUZZ_SECONDS)' $^
+
+# target: client-test [T=name]   libnbd programs and shell tests against the real daemon
+CLIENT_TESTS = $(filter $(B)/client-tests/test_%,$(CLIENTS)) $(wildcard client-tests/test-*.sh)
+client-test: all $(CLIENTS)
+	$(RUN) --name client $(call PICK,$(CLIENT_TESTS))
+
+# target: kernel-test [T=name]   nbd-client, mdadm and ext4 in User-Mode Linux; root
+kernel-test: all $(CLIENTS)
+	$(RUN) --name kernel -j 1 --timeout 300 $(call PICK,$(wildcard client-tests/kernel/test-*.sh))
+
+# target: lint           layering, library containment, sizes, format, cppcheck, shellcheck
+lint:
+	.ci/lint
+
+# target: san-check      unit, a short simulation and fuzz smoke under ASan and UBSan
+san-check:
+	$(MAKE) --no-print-directory SAN=1 all tests
+	$(MAKE) --no-print-directory SAN=1 unit fuzz-smoke $(if $(SIM_SRC),sim-check) SECONDS=20 FUZZ_SECONDS=2
+
+# target: tsan-check     the tests with threads (loops=2) under ThreadSanitizer
+tsan-check:
+	$(MAKE) --no-print-directory TSAN=1 all tests
+	$(MAKE) --no-print-directory TSAN=1 unit T=loop
+	$(MAKE) --no-print-directory TSAN=1 client-test T=loops
+
+# ---- simulator (raid/sim) --------------------------------------------------------------------
+# target: sim [SEED=N]   one simulated world, verbosely; prints its seed
+sim: $(B)/raid-sim
+	$(B)/raid-sim $(if $(SEED),--seed $(SEED))
+
+# target: sim-check      once-failing seeds, then fresh ones for SECONDS (60)
+sim-check: $(B)/raid-sim
+	$(B)/raid-sim --seconds $(or $(SECONDS),60)
+
+# ---- documents and installation --------------------------------------------------------------
+# target: man            man pages from conf/*.pod into build/man
+man: $(MAN)
+
+$(B)/man/%: conf/%.pod
+	@mkdir -p $(@D)
+	$(call say,POD2MAN,$<)$(POD2MAN) --utf8 --errors=die --section=$(patsubst .%,%,$(suffix $*)) \
+		--name=$(shell echo $(basename $*) | tr a-z A-Z) --release='nbd-raidd $(VERSION)' --center=nbd-raidd $< $@
+
+# Units name the folders they are installed for.
+$(B)/systemd/%: systemd/%.in
+	@mkdir -p $(@D)
+	$(call say,SED,$<)sed -e 's,@sbindir@,$(sbindir),g' -e 's,@sysconfdir@,$(sysconfdir),g' $< >$@
+
+# What goes where: DIRECTORY MODE FILES. An existing configuration file is never touched.
+mansect = $(filter %.$(1),$(MAN))
+define installed
+$(call $(1),$(sbindir),755,$(filter %/nbd-raidd %/nbd-raidctl,$(PROGRAMS)))
+$(call $(1),$(mandir)/man8,644,$(call mansect,8))
+$(call $(1),$(mandir)/man5,644,$(call mansect,5))
+$(call $(1),$(docdir),644,README LICENSE $(EXAMPLE))
+$(call $(1),$(unitdir),644,$(UNITS))
+endef
+define put
+$(if $(3),$(INSTALL) -d $(DESTDIR)$(1) && $(INSTALL) -m $(2) $(3) $(DESTDIR)$(1)/)
+
+endef
+define take
+$(if $(3),rm -f $(addprefix $(DESTDIR)$(1)/,$(notdir $(3))))
+
+endef
+
+# target: install        DESTDIR, prefix (/usr/local), sysconfdir, unitdir … are honoured
+install: all man $(UNITS)
+	$(call installed,put)
+	$(if $(EXAMPLE),$(INSTALL) -d $(DESTDIR)$(sysconfdir))
+	$(if $(EXAMPLE),test -e $(DESTDIR)$(sysconfdir)/nbd-raidd.conf || \
+		$(INSTALL) -m 644 $(EXAMPLE) $(DESTDIR)$(sysconfdir)/nbd-raidd.conf)
+
+# target: uninstall      takes away what install put there; a changed configuration file stays
+uninstall:
+	$(call installed,take)
+	-rmdir $(DESTDIR)$(docdir)
+	$(if $(EXAMPLE),if cmp -s $(EXAMPLE) $(DESTDIR)$(sysconfdir)/nbd-raidd.conf; then \
+		rm $(DESTDIR)$(sysconfdir)/nbd-raidd.conf; fi)
+
+# target: install-check  install and uninstall in an empty folder leave no file
+install-check: all man $(UNITS)
+	$(RUN) --name install .ci/test-install
+
+# target: clean          removes build/, build-san/, build-tsan/
 clean:
 	rm -rf build build-san build-tsan
 
+# target: help           this list
 help:
 	@sed -n 's/^# target: //p' Makefile
+
+FORCE:
 
 -include $(shell find $(B)/obj $(B)/obj-sim -name '*.d' 2>/dev/null)
