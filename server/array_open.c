@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Opening an array: lock, then read, then decide. Nothing is read before the lock is held and
+ * nothing is written at all: the first write to a member is the engine's (DESIGN rule 9).
+ */
+#include "server/array_open.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "raid/base/bytes.h"
+
+static int fail(char why[RAID_WHY_BYTES], int err, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static int fail(char why[RAID_WHY_BYTES], int err, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(why, RAID_WHY_BYTES, fmt, ap);
+	va_end(ap);
+	return -err;
+}
+
+/* ---- the devices ---------------------------------------------------------------------------- */
+
+/* Before anything is opened: a second open of the same device would wait for our own lock. */
+static int refuse_duplicates(const struct array_spec *spec, char why[RAID_WHY_BYTES])
+{
+	struct stat a, b;
+
+	for (uint32_t i = 0; i < spec->paths; i++) {
+		for (uint32_t k = 0; k < i; k++) {
+			if (stat(spec->path[i], &a) < 0 || stat(spec->path[k], &b) < 0)
+				continue; /* device_open() says why */
+			if ((a.st_dev == b.st_dev && a.st_ino == b.st_ino) ||
+			    (S_ISBLK(a.st_mode) && S_ISBLK(b.st_mode) && a.st_rdev == b.st_rdev))
+				return fail(why, EINVAL, "%s and %s are the same device",
+					    spec->path[k], spec->path[i]);
+		}
+	}
+	return 0;
+}
+
+static int open_members(struct array_instance *ai, const struct array_spec *spec, bool read_only,
+			char why[RAID_WHY_BYTES])
+{
+	struct device_options opt = spec->device;
+
+	opt.read_only = read_only;
+	ai->read_only = read_only;
+	for (uint32_t i = 0; i < spec->paths; i++) {
+		int rc = device_open(spec->path[i], &opt, &ai->member[i], why);
+
+		if (rc < 0)
+			return rc;
+	}
+	return 0;
+}
+
+static void close_members(struct array_instance *ai)
+{
+	for (uint32_t i = 0; i < ai->members; i++)
+		device_close(&ai->member[i]);
+}
+
+static void load_candidates(const struct array_instance *ai, struct asm_candidate *cand)
+{
+	for (uint32_t i = 0; i < ai->members; i++)
+		device_candidate(&ai->member[i], &cand[i]);
+}
+
+/* ---- arrays with superblocks ---------------------------------------------------------------- */
+
+/* What turned out not to belong to the array is given back to the system. */
+static void release_foreign(struct array_instance *ai)
+{
+	for (uint32_t i = 0; i < ai->members; i++) {
+		enum asm_verdict v = ai->assembly->member[i].verdict;
+
+		if (v != ASM_FOREIGN && v != ASM_UNREADABLE)
+			continue;
+		close(ai->member[i].fd);
+		ai->member[i].fd = -1;
+	}
+}
+
+static int open_assembled(struct array_instance *ai, const struct array_spec *spec,
+			  struct asm_candidate *cand, char why[RAID_WHY_BYTES])
+{
+	struct asm_options opt = {
+		.want_readonly = spec->read_only,
+		.force = spec->force,
+		.have_uuid = spec->have_uuid,
+		.raid0_layout = spec->raid0_layout,
+	};
+	int rc;
+
+	memcpy(opt.uuid, spec->uuid, sizeof opt.uuid);
+	rc = open_members(ai, spec, spec->read_only, why);
+	if (rc < 0)
+		return rc;
+	load_candidates(ai, cand);
+	device_grown_candidates(ai->member, ai->members, cand);
+	asm_decide(cand, ai->members, &opt, ai->assembly);
+	if (ai->assembly->decision == ASM_REFUSE)
+		return fail(why, EINVAL, "%s", ai->assembly->why);
+	if (ai->assembly->decision == ASM_START_READONLY && !spec->read_only)
+		return fail(why, EROFS, "%s%s", ai->assembly->why,
+			    strstr(ai->assembly->why, "--readonly") ? "" : "; use --readonly");
+	release_foreign(ai);
+	return 0;
+}
+
+/* ---- arrays without ------------------------------------------------------------------------- */
+
+static uint64_t smallest_data_sectors(const struct geo_params *p)
+{
+	uint64_t least = UINT64_MAX;
+
+	for (uint32_t i = 0; i < p->slots; i++)
+		least = min_u64(least, p->slot[i].data_sectors);
+	return least;
+}
+
+static int build_params(const struct array_instance *ai, const struct array_spec *spec,
+			struct geo_params *p, char why[RAID_WHY_BYTES])
+{
+	bool chunked = spec->level != RAID_LEVEL_1 && spec->level != RAID_LEVEL_LINEAR;
+	uint64_t chunk_bytes = spec->chunk_bytes ? spec->chunk_bytes : chunked ? 64 << 10 : 0;
+
+	if (ai->members > RAID_SLOTS_MAX)
+		return fail(why, EINVAL, "%u members; at most %d are supported", ai->members,
+			    RAID_SLOTS_MAX);
+	if (chunk_bytes % RAID_SECTOR_BYTES || spec->offset_bytes % RAID_SECTOR_BYTES ||
+	    chunk_bytes / RAID_SECTOR_BYTES > UINT32_MAX)
+		return fail(why, EINVAL, "chunk and offset must be multiples of 512 bytes");
+	memset(p, 0, sizeof *p);
+	p->level = spec->level;
+	p->slots = ai->members;
+	p->chunk_sectors =
+		spec->level == RAID_LEVEL_1 ? 0 : (uint32_t)(chunk_bytes / RAID_SECTOR_BYTES);
+	if (spec->have_layout)
+		p->layout = spec->layout;
+	else if (spec->level == RAID_LEVEL_10)
+		p->layout = 0x102; /* near=2 */
+	else if (spec->level == RAID_LEVEL_0)
+		p->layout = spec->raid0_layout;
+	for (uint32_t i = 0; i < p->slots; i++) {
+		uint64_t size_bytes = ai->member[i].props.size_bytes;
+
+		if (size_bytes < spec->offset_bytes + RAID_SECTOR_BYTES)
+			return fail(why, ENOSPC, "%s has %llu bytes: nothing is left for data",
+				    ai->member[i].path, (unsigned long long)size_bytes);
+		p->slot[i].data_offset_sectors = spec->offset_bytes / RAID_SECTOR_BYTES;
+		p->slot[i].data_sectors = (size_bytes - spec->offset_bytes) / RAID_SECTOR_BYTES;
+	}
+	p->component_sectors = smallest_data_sectors(p);
+	if (spec->level == RAID_LEVEL_10 && p->chunk_sectors)
+		p->component_sectors = round_down_u64(p->component_sectors, p->chunk_sectors);
+	return 0;
+}
+
+/* Is there something on a member that says it belongs to someone else? */
+static bool carries_something(const struct array_instance *ai, const struct asm_candidate *cand,
+			      char what[RAID_WHY_BYTES])
+{
+	char sig[RAID_WHY_BYTES];
+
+	for (uint32_t i = 0; i < ai->members; i++) {
+		if (cand[i].load_err != -ENOENT) {
+			fail(what, 0, "%s carries an md superblock", ai->member[i].path);
+			return true;
+		}
+		if (device_signature(&ai->member[i], sig)) {
+			fail(what, 0, "%s carries: %s", ai->member[i].path, sig);
+			return true;
+		}
+	}
+	return false;
+}
+
+static void build_note(const struct array_instance *ai, const char *carries)
+{
+	char *note = ai->assembly->note;
+
+	if (carries[0]) {
+		snprintf(note, RAID_WHY_BYTES, "%s: served read-only; --force serves it read-write",
+			 carries);
+		return;
+	}
+	for (uint32_t i = 0; i < ai->members; i++) {
+		uint64_t tail = ai->member[i].props.size_bytes % RAID_SECTOR_BYTES;
+
+		if (!tail)
+			continue;
+		snprintf(note, RAID_WHY_BYTES,
+			 "%s ends in a partial sector: its last %u bytes are not served",
+			 ai->member[i].path, (unsigned int)tail);
+		return;
+	}
+}
+
+static int open_built(struct array_instance *ai, const struct array_spec *spec,
+		      struct asm_candidate *cand, char why[RAID_WHY_BYTES])
+{
+	char carries[RAID_WHY_BYTES] = "";
+	struct geo_params params;
+	int rc = open_members(ai, spec, spec->read_only, why);
+
+	if (rc < 0)
+		return rc;
+	load_candidates(ai, cand);
+	if (!spec->read_only && !spec->force && carries_something(ai, cand, carries)) {
+		close_members(ai);
+		rc = open_members(ai, spec, true, why);
+		if (rc < 0)
+			return rc;
+		load_candidates(ai, cand);
+	}
+	rc = build_params(ai, spec, &params, why);
+	if (rc == 0)
+		rc = asm_build(&params, cand, ai->members, ai->assembly, why);
+	if (rc == 0)
+		build_note(ai, carries);
+	return rc;
+}
+
+/* --------------------------------------------------------------------------------------------- */
+
+int array_open(const struct array_spec *spec, struct array_instance **out, char why[RAID_WHY_BYTES])
+{
+	struct array_instance *ai;
+	struct asm_candidate *cand;
+	int rc;
+
+	*out = NULL;
+	why[0] = '\0';
+	if (spec->paths == 0 || spec->paths > RAID_MEMBERS_MAX)
+		return fail(why, EINVAL, "%u members named; 1 to %d are possible", spec->paths,
+			    RAID_MEMBERS_MAX);
+	rc = refuse_duplicates(spec, why);
+	if (rc < 0)
+		return rc;
+	ai = calloc(1, sizeof *ai);
+	cand = calloc(spec->paths, sizeof *cand);
+	if (ai) {
+		ai->name = strdup(spec->name);
+		ai->assembly = calloc(1, sizeof *ai->assembly);
+		ai->member = calloc(spec->paths, sizeof *ai->member);
+	}
+	if (!ai || !cand || !ai->name || !ai->assembly || !ai->member) {
+		rc = fail(why, ENOMEM, "out of memory");
+	} else {
+		ai->members = spec->paths;
+		for (uint32_t i = 0; i < ai->members; i++)
+			ai->member[i].fd = -1;
+		rc = spec->build ? open_built(ai, spec, cand, why)
+				 : open_assembled(ai, spec, cand, why);
+	}
+	free(cand);
+	if (rc < 0) {
+		array_close(ai);
+		return rc;
+	}
+	*out = ai;
+	return 0;
+}
+
+void array_close(struct array_instance *ai)
+{
+	if (!ai)
+		return;
+	close_members(ai);
+	free(ai->member);
+	free(ai->assembly);
+	free(ai->name);
+	free(ai);
+}
