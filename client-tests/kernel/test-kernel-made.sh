@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
+# timeout: 600
 # Arrays made by mdadm and written by the kernel, every level, layout and metadata version: we read the same
 # bytes and write others; the kernel reads those, and its check finds no mismatch.
 # shellcheck source=../functions.sh

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
+# timeout: 600
 # The real kernel client attaches with one and with four connections, carries an ext4 through mkfs, writes,
 # fstrim and fsck, detaches; what it wrote is on the array after a restart of the daemon, and the
 # kernel's own md reads the same file system from our members.

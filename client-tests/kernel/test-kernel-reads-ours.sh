@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
+# timeout: 600
 # Arrays made and written by us, every level, layout and metadata version: mdadm calls the superblocks correct,
 # the kernel's md assembles them, reads the same bytes, its check finds no mismatch; what it then
 # writes we read.
