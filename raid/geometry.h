@@ -21,6 +21,8 @@ enum geo_raid0_layout {
 	GEO_RAID0_ALTERNATE = 2,
 };
 
+enum { GEO_LAYOUT_NAME_BYTES = 32 };
+
 /* What defines a geometry; plain facts out of superblocks or a command line. */
 struct geo_params {
 	enum raid_level level;
@@ -48,11 +50,18 @@ struct geometry {
 	uint64_t array_sectors; /* exported size */
 	uint32_t copies; /* of every block: 1 for linear and 0; slots for 1; near * far for 10 */
 
+	/* RAID 0 and 10 */
+	uint64_t chunk_bytes;
+	uint8_t chunk_shift; /* log2 of it, 0 if it is no power of two (RAID 0 only) */
+
 	/* RAID 10 */
 	uint32_t near, far;
 	bool offset_layout;
-	uint32_t far_set_slots; /* slots of a far set; p.slots when there are no sets */
-	uint64_t stride_rows;	/* distance of the next far copy */
+	uint32_t far_set_slots;		  /* slots of a far set; p.slots when there are no sets */
+	uint64_t stride_rows;		  /* distance of the next far copy */
+	uint64_t chunks;		  /* of the array */
+	uint8_t far_next[RAID_SLOTS_MAX]; /* slot of the next far copy of what a slot holds … */
+	uint8_t far_prev[RAID_SLOTS_MAX]; /* … and the inverse */
 
 	/* RAID 0: zones; linear: start_sector[k] is the first array sector of slot k */
 	uint32_t zones;
@@ -110,11 +119,16 @@ bool geo_slot_is_last(const struct geometry *g, const bool present[RAID_SLOTS_MA
 /* Highest member sector + 1 (relative to data_offset) that the geometry touches on a slot. */
 uint64_t geo_used_sectors(const struct geometry *g, uint32_t slot);
 
-/* "raid10", "near=2", … in mdadm's words; buf is returned. Parse is the inverse, -EINVAL if
- * unknown. */
+/*
+ * Levels and layouts in mdadm's words: "raid10", "near=2", "left-symmetric" …; a raid0 layout that
+ * is not recorded is "unknown", a level without layouts has the name "". buf is returned. The
+ * parsers take those words (not "") and mdadm's shorter ones: "10", "mirror", "n2" …; -EINVAL if
+ * unknown. Whether a layout suits a number of slots, geo_init() says.
+ */
 const char *geo_level_name(enum raid_level level);
 int geo_level_parse(const char *text, enum raid_level *out);
-const char *geo_layout_name(enum raid_level level, uint32_t layout, char buf[32]);
+const char *geo_layout_name(enum raid_level level, uint32_t layout,
+			    char buf[GEO_LAYOUT_NAME_BYTES]);
 int geo_layout_parse(enum raid_level level, const char *text, uint32_t *out);
 
 #endif
