@@ -155,43 +155,44 @@ PICK = $(foreach t,$(1),$(if $(findstring $(T),$(notdir $(t))),$(t)))
 
 # target: check          unit, simulator for 60 s, fuzz smoke, client tests: no root needed
 check: all tests
-	$(MAKE) --no-print-directory unit
-	$(if $(SIM_SRC),$(MAKE) --no-print-directory sim-check)
-	$(MAKE) --no-print-directory fuzz-smoke
-	$(MAKE) --no-print-directory client-test
+	$(Q)$(MAKE) --no-print-directory unit
+	$(Q)$(if $(SIM_SRC),$(MAKE) --no-print-directory sim-check)
+	$(Q)$(MAKE) --no-print-directory fuzz-smoke
+	$(Q)$(MAKE) --no-print-directory client-test
 
 # target: unit [T=name]  unit tests (cmocka)
 unit: $(call PICK,$(TESTS))
-	$(RUN) --name unit $^
+	$(Q)$(RUN) --name unit $^
 
 # target: fuzz-smoke     every fuzzer for FUZZ_SECONDS (5)
 FUZZ_SECONDS ?= 5
 fuzz-smoke: $(call PICK,$(FUZZERS))
-	$(RUN) --name fuzz --args '-t $(FUZZ_SECONDS)' $^
+	$(Q)$(RUN) --name fuzz --args '-t $(FUZZ_SECONDS)' $^
 
-# target: client-test [T=name]   libnbd programs and shell tests against the real daemon
+# target: client-test [T=name] [LOOPS=n]   libnbd programs and shell tests against the real daemon
 CLIENT_TESTS = $(filter $(B)/client-tests/test_%,$(CLIENTS)) $(wildcard client-tests/test-*.sh)
+LOOPS ?= 1
 client-test: all $(CLIENTS)
-	$(RUN) --name client $(call PICK,$(CLIENT_TESTS))
+	$(Q)LOOPS=$(LOOPS) $(RUN) --name client-loops-$(LOOPS) $(call PICK,$(CLIENT_TESTS))
 
 # target: kernel-test [T=name]   nbd-client, mdadm and ext4 in User-Mode Linux; root
 kernel-test: all $(CLIENTS)
-	$(RUN) --name kernel -j 1 --timeout 300 $(call PICK,$(wildcard client-tests/kernel/test-*.sh))
+	$(Q)$(RUN) --name kernel -j 1 --timeout 300 $(call PICK,$(wildcard client-tests/kernel/test-*.sh))
 
 # target: lint           layering, library containment, sizes, format, cppcheck, shellcheck
 lint:
-	.ci/lint
+	$(Q).ci/lint
 
 # target: san-check      unit, a short simulation and fuzz smoke under ASan and UBSan
 san-check:
-	$(MAKE) --no-print-directory SAN=1 all tests
-	$(MAKE) --no-print-directory SAN=1 unit fuzz-smoke $(if $(SIM_SRC),sim-check) SECONDS=20 FUZZ_SECONDS=2
+	$(Q)$(MAKE) --no-print-directory SAN=1 all tests
+	$(Q)$(MAKE) --no-print-directory SAN=1 unit fuzz-smoke $(if $(SIM_SRC),sim-check) SECONDS=20 FUZZ_SECONDS=2
 
-# target: tsan-check     the tests with threads (loops=2) under ThreadSanitizer
+# target: tsan-check     unit tests of the loop and client tests with two loops, ThreadSanitizer
 tsan-check:
-	$(MAKE) --no-print-directory TSAN=1 all tests
-	$(MAKE) --no-print-directory TSAN=1 unit T=loop
-	$(MAKE) --no-print-directory TSAN=1 client-test T=loops
+	$(Q)$(MAKE) --no-print-directory TSAN=1 all tests
+	$(Q)$(MAKE) --no-print-directory TSAN=1 unit T=loop
+	$(Q)$(MAKE) --no-print-directory TSAN=1 client-test LOOPS=2
 
 # ---- simulator (raid/sim) --------------------------------------------------------------------
 # target: sim [SEED=N]   one simulated world, verbosely; prints its seed
@@ -250,7 +251,7 @@ uninstall:
 
 # target: install-check  install and uninstall in an empty folder leave no file
 install-check: all man $(UNITS)
-	$(RUN) --name install .ci/test-install
+	$(Q)$(RUN) --name install .ci/test-install
 
 # target: clean          removes build/, build-san/, build-tsan/
 clean:

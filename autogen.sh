@@ -27,7 +27,7 @@ for arg; do
 		exit 2
 		;;
 	*)
-		if ! grep -q "^$arg[[:space:]]" $list; then
+		if ! grep -q "^${arg}[[:space:]]" $list; then
 			echo "autogen.sh: no group '$arg' in $list" >&2
 			exit 2
 		fi
@@ -76,7 +76,7 @@ else
 	echo "autogen.sh: not a Debian system, packages not looked at; configure checks the libraries"
 fi
 
-if [ ! -e configure ] || [ configure.ac -nt configure ]; then
+if [ -z "$(find configure -newer configure.ac 2>/dev/null)" ]; then
 	if ! command -v autoconf >/dev/null; then
 		echo "autogen.sh: autoconf not found" >&2
 		exit 1
