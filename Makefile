@@ -170,7 +170,7 @@ fuzz-smoke: $(call PICK,$(FUZZERS))
 	$(Q)$(RUN) --name fuzz --args '-t $(FUZZ_SECONDS)' $^
 
 # target: client-test [T=name] [LOOPS=n]   libnbd programs and shell tests against the real daemon
-CLIENT_TESTS = $(filter $(B)/client-tests/test_%,$(CLIENTS)) $(wildcard client-tests/test-*.sh)
+CLIENT_TESTS = $(filter $(B)/client-tests/test_%,$(CLIENTS)) $(wildcard client-tests/test-*.sh client-tests/foreign/test-*.sh)
 LOOPS ?= 1
 client-test: all $(CLIENTS)
 	$(Q)LOOPS=$(LOOPS) $(RUN) --name client-loops-$(LOOPS) $(call PICK,$(CLIENT_TESTS))
