@@ -1,7 +1,8 @@
 # nbd-raidd: `make` builds everything into build/. `make help` lists the targets.
 #
 # V=1 shows the commands. SAN=1 builds with ASan+UBSan into build-san/, TSAN=1 with
-# ThreadSanitizer into build-tsan/. DEVELOPER=1 makes warnings errors: the default in a git
+# ThreadSanitizer into build-tsan/, FUZZ=1 as SAN and with edge tracing into build-fuzz/.
+# DEVELOPER=1 makes warnings errors: the default in a git
 # checkout on which configure was not run. configure is optional and only writes config.mak.
 
 -include config.mak
@@ -19,9 +20,14 @@ POD2MAN ?= pod2man
 VERSION := 0.1.0
 DEVELOPER ?= $(if $(wildcard .git),1,)
 
+ADDRESS := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 ifdef SAN
 B := build-san
-SANFLAGS := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+SANFLAGS := $(ADDRESS)
+else ifdef FUZZ
+B := build-fuzz
+SANFLAGS := $(ADDRESS)
+TRACE := -fsanitize-coverage=trace-pc
 else ifdef TSAN
 B := build-tsan
 SANFLAGS := -fsanitize=thread -fno-omit-frame-pointer
@@ -104,7 +110,9 @@ $(B)/sources: FORCE
 
 $(B)/obj/%.o: %.c $(B)/flags
 	@mkdir -p $(@D)
-	$(call say,CC,$<)$(CC) $(BASEFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+	$(call say,CC,$<)$(CC) $(BASEFLAGS) $(TRACE) $(CFLAGS) -MMD -MP -c -o $@ $<
+
+$(B)/obj/raid/fuzz/driver.o: TRACE :=
 
 $(B)/obj-sim/%.o: %.c $(B)/flags
 	@mkdir -p $(@D)
@@ -151,7 +159,7 @@ $(B)/client-tests/%: $(B)/obj/client-tests/%.o
 # ---- tests -----------------------------------------------------------------------------------
 RUN := client-tests/run --build $(B)
 # T=text narrows unit, client-test, kernel-test and fuzz-smoke to names that contain it.
-PICK = $(foreach t,$(1),$(if $(findstring $(T),$(notdir $(t))),$(t)))
+PICK = $(if $(T),$(foreach t,$(1),$(if $(findstring $(T),$(notdir $(t))),$(t))),$(1))
 
 # target: check          unit, simulator for 60 s, fuzz smoke, client tests: no root needed
 check: all tests
@@ -164,10 +172,15 @@ check: all tests
 unit: $(call PICK,$(TESTS))
 	$(Q)$(RUN) --name unit $^
 
-# target: fuzz-smoke     every fuzzer for FUZZ_SECONDS (5)
+# target: fuzz-smoke [T=name]   every fuzzer for FUZZ_SECONDS (5), with ASan and UBSan
 FUZZ_SECONDS ?= 5
+ifdef FUZZ
 fuzz-smoke: $(call PICK,$(FUZZERS))
-	$(Q)$(RUN) --name fuzz --args '-t $(FUZZ_SECONDS)' $^
+	$(Q)$(RUN) --name fuzz --timeout $$(($(FUZZ_SECONDS) + 60)) --args '-t $(FUZZ_SECONDS)' $^
+else
+fuzz-smoke:
+	$(Q)$(MAKE) --no-print-directory FUZZ=1 fuzz-smoke
+endif
 
 # target: client-test [T=name] [LOOPS=n]   libnbd programs and shell tests against the real daemon
 CLIENT_TESTS = $(filter $(B)/client-tests/test_%,$(CLIENTS)) $(wildcard client-tests/test-*.sh client-tests/foreign/test-*.sh)
@@ -183,10 +196,10 @@ kernel-test: all $(CLIENTS)
 lint:
 	$(Q).ci/lint
 
-# target: san-check      unit, a short simulation and fuzz smoke under ASan and UBSan
+# target: san-check      unit tests and a short simulation under ASan and UBSan
 san-check:
 	$(Q)$(MAKE) --no-print-directory SAN=1 all tests
-	$(Q)$(MAKE) --no-print-directory SAN=1 unit fuzz-smoke $(if $(SIM_SRC),sim-check) SECONDS=20 FUZZ_SECONDS=2
+	$(Q)$(MAKE) --no-print-directory SAN=1 unit $(if $(SIM_SRC),sim-check) SECONDS=20
 
 # target: tsan-check     unit tests of the loop and client tests with two loops, ThreadSanitizer
 tsan-check:
@@ -253,9 +266,9 @@ uninstall:
 install-check: all man $(UNITS)
 	$(Q)$(RUN) --name install .ci/test-install
 
-# target: clean          removes build/, build-san/, build-tsan/
+# target: clean          removes build/ and the other build folders
 clean:
-	rm -rf build build-san build-tsan
+	rm -rf build build-san build-tsan build-fuzz
 
 # target: help           this list
 help:
