@@ -83,7 +83,7 @@ MAN := $(patsubst conf/%.pod,$(B)/man/%,$(wildcard conf/*.pod))
 UNITS := $(patsubst systemd/%.in,$(B)/systemd/%,$(wildcard systemd/*.in))
 EXAMPLE := $(wildcard conf/nbd-raidd.conf)
 
-.PHONY: all tests unit check lint fuzz-smoke san-check tsan-check client-test kernel-test FORCE
+.PHONY: all tests unit check lint fuzz-smoke san-check tsan-check client-test kernel-test foreign-test FORCE
 .PHONY: sim sim-check sim-soak breaks man install uninstall install-check clean help
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -191,6 +191,10 @@ client-test: all $(CLIENTS)
 # target: kernel-test [T=name]   nbd-client, mdadm and ext4 in User-Mode Linux; root
 kernel-test: all $(CLIENTS)
 	$(Q)$(RUN) --name kernel -j 1 --timeout 300 $(call PICK,$(wildcard client-tests/kernel/test-*.sh))
+
+# target: foreign-test [T=name]  test suites of nbd and libnbd, from Debian's source packages
+foreign-test: all
+	$(Q)$(RUN) --name foreign --timeout 300 $(call PICK,$(wildcard client-tests/foreign/test-*.sh))
 
 # target: lint           layering, library containment, sizes, format, cppcheck, shellcheck
 lint:

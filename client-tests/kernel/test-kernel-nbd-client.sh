@@ -12,6 +12,8 @@ requires_uml
 requires nbd-client -V
 requires mkfs.ext4 -V
 requires fstrim --version
+requires losetup
+requires fsck.ext4 -V
 requires_build nbd-raidd nbd-raidctl
 
 serve()

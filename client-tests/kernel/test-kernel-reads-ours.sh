@@ -12,6 +12,7 @@
 . "$(dirname "$0")/arrays.sh"
 requires_uml
 requires nbdcopy --version
+requires nbdinfo --version
 requires_build nbd-raidd nbd-raidctl
 
 share=$tmp/share
