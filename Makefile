@@ -206,10 +206,12 @@ san-check:
 	$(Q)$(MAKE) --no-print-directory SAN=1 unit $(if $(SIM_SRC),sim-check) SECONDS=20
 
 # target: tsan-check     unit tests of the loop and client tests with two loops, ThreadSanitizer
+# gcc 12's ThreadSanitizer does not cope with all the address randomisation of newer kernels.
+FIXED_ADDRESSES = $(shell setarch -R true 2>/dev/null && echo setarch -R)
 tsan-check:
 	$(Q)$(MAKE) --no-print-directory TSAN=1 all tests
-	$(Q)$(MAKE) --no-print-directory TSAN=1 unit T=loop
-	$(Q)$(MAKE) --no-print-directory TSAN=1 client-test LOOPS=2
+	$(Q)$(FIXED_ADDRESSES) $(MAKE) --no-print-directory TSAN=1 unit T=loop
+	$(Q)$(FIXED_ADDRESSES) $(MAKE) --no-print-directory TSAN=1 client-test LOOPS=2
 
 # ---- simulator (raid/sim) --------------------------------------------------------------------
 # target: sim [SEED=N]   one simulated world, verbosely; prints its seed
