@@ -59,6 +59,7 @@ DAEMON_MAIN := $(wildcard server/main.c)
 SERVER_SRC := $(filter-out $(DAEMON_MAIN) $(CTL_MAIN),$(wildcard server/*.c))
 RAID_TESTS := $(patsubst raid/tests/%.c,%,$(wildcard raid/tests/test_*.c))
 SERVER_TESTS := $(patsubst server/tests/%.c,%,$(wildcard server/tests/test_*.c))
+RAIDTEST_SRC := $(filter-out raid/tests/test_%,$(wildcard raid/tests/*.c))
 RAID_FUZZ := $(patsubst raid/fuzz/%.c,%,$(wildcard raid/fuzz/fuzz_*.c))
 SERVER_FUZZ := $(patsubst server/fuzz/%.c,%,$(wildcard server/fuzz/fuzz_*.c))
 CLIENT_PROGS := $(patsubst client-tests/%.c,%,$(wildcard client-tests/*.c))
@@ -68,9 +69,11 @@ simobj = $(patsubst %.c,$(B)/obj-sim/%.o,$(1))
 
 LIBRAID := $(B)/libraid.a
 LIBSERVER := $(B)/libserver.a
+RAIDTEST := $(B)/libraidtest.a
 
 SERVER_PKGS := liburing libevent_core libconfuse jansson blkid
 SERVER_LIBS = $(shell $(PKG_CONFIG) --libs $(SERVER_PKGS))
+RAIDTEST_LIBS = $(shell $(PKG_CONFIG) --libs jansson libcrypto)
 CMOCKA_LIBS = $(shell $(PKG_CONFIG) --libs cmocka)
 LIBNBD_LIBS = $(shell $(PKG_CONFIG) --libs libnbd)
 
@@ -106,7 +109,7 @@ $(B)/flags: FORCE
 	$(call remember,$(CC) $(BASEFLAGS) $(CFLAGS) $(LDBASE) $(LDFLAGS))
 
 $(B)/sources: FORCE
-	$(call remember,$(sort $(RAID_SRC) $(SIM_SRC) $(SERVER_SRC) $(CTL_MAIN)))
+	$(call remember,$(sort $(RAID_SRC) $(SIM_SRC) $(SERVER_SRC) $(CTL_MAIN) $(RAIDTEST_SRC)))
 
 $(B)/obj/%.o: %.c $(B)/flags
 	@mkdir -p $(@D)
@@ -136,9 +139,13 @@ $(B)/nbd-raidctl: $(call obj,$(CTL_MAIN)) $(LIBSERVER) $(LIBRAID) $(B)/sources
 $(B)/raid-sim: $(call simobj,$(SIM_SRC) $(RAID_SRC)) $(B)/sources
 	$(call link)
 
-$(B)/tests/raid-%: $(B)/obj/raid/tests/%.o $(LIBRAID)
+# What tests of raid/ share: the files there that are not test programs themselves.
+$(RAIDTEST): $(call obj,$(RAIDTEST_SRC)) $(B)/sources
+	$(archive)
+
+$(B)/tests/raid-%: $(B)/obj/raid/tests/%.o $(RAIDTEST) $(LIBRAID)
 	@mkdir -p $(@D)
-	$(call link,$(CMOCKA_LIBS))
+	$(call link,$(RAIDTEST_LIBS) $(CMOCKA_LIBS))
 
 $(B)/tests/server-%: $(B)/obj/server/tests/%.o $(LIBSERVER) $(LIBRAID)
 	@mkdir -p $(@D)
