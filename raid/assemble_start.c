@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * May the array start with the members it has, and how (md-format §4, §7.7–9)?
+ *
+ * In this order, the first reason being the one told: what this version cannot run at all (level,
+ * unknown features, reshape), members too small, slots missing, impossible geometry, and last what
+ * it only reads (features it does not keep up to date, metadata 0.90, far sets).
+ *
+ * A forced read-only start may fill missing slots with members that are old or half rebuilt, best
+ * first, and says in the note which bytes come from them. It never takes a member of the other half
+ * of a split.
+ */
+#include "raid/assemble_impl.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "raid/base/bytes.h"
+
+/* What the kernel maintains on writes and this version does not. */
+#define READ_ONLY_FEATURES                                                                         \
+	(SB_FEATURE_BITMAP | SB_FEATURE_RECOVERY_OFFSET | SB_FEATURE_REPLACEMENT |                 \
+	 SB_FEATURE_RECOVERY_BITMAP | SB_FEATURE_CLUSTERED | SB_FEATURE_JOURNAL | SB_FEATURE_PPL | \
+	 SB_FEATURE_MULTIPLE_PPLS)
+
+#define RESHAPE_FEATURES (SB_FEATURE_RESHAPE | SB_FEATURE_RESHAPE_BACKWARDS | SB_FEATURE_NEW_OFFSET)
+
+static bool has_component(const struct sb *sb)
+{
+	return sb->level != RAID_LEVEL_LINEAR && sb->level != RAID_LEVEL_0;
+}
+
+static bool is_used(enum asm_verdict v)
+{
+	return v == ASM_IN_SYNC || v == ASM_RECOVERING || v == ASM_REPLACEMENT || v == ASM_JOURNAL;
+}
+
+/* ---- what cannot run at all ----------------------------------------------------------------- */
+
+static void check_level(struct asm_work *w)
+{
+	const struct sb *sb = asm_sb(w, w->fresh);
+
+	switch (sb->level) {
+	case RAID_LEVEL_LINEAR:
+	case RAID_LEVEL_0:
+	case RAID_LEVEL_1:
+	case RAID_LEVEL_10:
+		break;
+	case RAID_LEVEL_4:
+	case RAID_LEVEL_5:
+	case RAID_LEVEL_6:
+		asm_refuse(w,
+			   "level %s is not served by this version, it comes with a later one; the "
+			   "array is as it was, mdadm --assemble still runs it",
+			   geo_level_name((enum raid_level)sb->level));
+		break;
+	default:
+		asm_refuse(w,
+			   "level %" PRId32 " is not one this version knows; mdadm --assemble may",
+			   sb->level);
+	}
+	if (sb->raid_disks > RAID_SLOTS_MAX) {
+		asm_refuse(w, "%u slots; this version runs at most %d, mdadm --assemble runs more",
+			   sb->raid_disks, RAID_SLOTS_MAX);
+	}
+}
+
+static void check_features(struct asm_work *w)
+{
+	uint32_t i;
+
+	for (i = 0; i < w->out->members; i++) {
+		const struct asm_member *m = &w->out->member[i];
+		uint32_t unknown = m->sb.feature_map & ~(uint32_t)SB_FEATURE_ALL;
+
+		if (!w->in_set[i] || (!is_used(m->verdict) && m->verdict != ASM_SPARE)) {
+			continue;
+		}
+		if (is_used(m->verdict)) {
+			w->out->features |= m->sb.feature_map;
+		}
+		if (unknown) {
+			asm_refuse(w,
+				   "%s uses features 0x%x, which this version does not know; use a "
+				   "newer one, or mdadm --assemble",
+				   asm_name(w, i), unknown);
+		}
+		if (m->sb.feature_map & RESHAPE_FEATURES) {
+			asm_refuse(w,
+				   "a reshape is under way (%s); let mdadm --assemble finish it, "
+				   "then start the array here",
+				   asm_name(w, i));
+		}
+	}
+}
+
+/* ---- slots and geometry --------------------------------------------------------------------- */
+
+static bool fits(const struct asm_work *w, uint32_t i)
+{
+	const struct sb *fresh = asm_sb(w, w->fresh);
+
+	return !has_component(fresh) || asm_sb(w, i)->data_size >= fresh->size;
+}
+
+static void check_sizes(struct asm_work *w)
+{
+	uint32_t i;
+
+	for (i = 0; i < w->out->members; i++) {
+		enum asm_verdict v = w->out->member[i].verdict;
+
+		if (!w->in_set[i] || !is_used(v) || v == ASM_JOURNAL || fits(w, i)) {
+			continue;
+		}
+		asm_set_verdict(w, i, ASM_STRAY,
+				"too small: room for %" PRIu64 " sectors, the array uses %" PRIu64,
+				asm_sb(w, i)->data_size, asm_sb(w, w->fresh)->size);
+	}
+}
+
+static void count_slots(struct asm_work *w)
+{
+	struct assembly *out = w->out;
+	uint32_t slots = asm_sb(w, w->fresh)->raid_disks, i;
+
+	memset(out->present, 0, sizeof out->present);
+	for (i = 0; i < out->members; i++) {
+		const struct asm_member *m = &out->member[i];
+
+		if (w->in_set[i] && m->verdict == ASM_IN_SYNC && m->slot < RAID_SLOTS_MAX) {
+			out->present[m->slot] = true;
+		}
+	}
+	out->degraded = 0;
+	for (i = 0; i < slots && i < RAID_SLOTS_MAX; i++) {
+		out->degraded += !out->present[i];
+	}
+}
+
+static uint32_t array_layout(const struct asm_work *w)
+{
+	const struct sb *sb = asm_sb(w, w->fresh);
+
+	if (sb->level != RAID_LEVEL_0 || (sb->feature_map & SB_FEATURE_RAID0_LAYOUT)) {
+		return sb->layout;
+	}
+	return w->opt->raid0_layout;
+}
+
+/* Returns what geo_init() does. */
+static int make_geometry(struct asm_work *w, char why[RAID_WHY_BYTES])
+{
+	const struct sb *sb = asm_sb(w, w->fresh);
+	struct geo_params p = {
+		.level = (enum raid_level)sb->level,
+		.layout = array_layout(w),
+		.chunk_sectors = sb->chunksize,
+		.slots = sb->raid_disks,
+		.component_sectors = sb->size,
+	};
+	uint32_t i;
+
+	if (sb->level == RAID_LEVEL_1) {
+		p.chunk_sectors = 0;
+	}
+	for (i = 0; i < w->out->members; i++) {
+		const struct asm_member *m = &w->out->member[i];
+
+		if (w->in_set[i] && m->verdict == ASM_IN_SYNC) {
+			p.slot[m->slot].data_offset_sectors = m->sb.data_offset;
+			p.slot[m->slot].data_sectors = m->sb.data_size;
+		}
+	}
+	return geo_init(&w->out->geometry, &p, why);
+}
+
+/* "1, 2" */
+static void list_missing(const struct assembly *out, uint32_t slots, char text[64])
+{
+	uint32_t i, at = 0;
+
+	text[0] = '\0';
+	for (i = 0; i < slots && at + 8 < 64; i++) {
+		if (!out->present[i]) {
+			at += (uint32_t)snprintf(text + at, 64 - at, at ? ", %u" : "%u", i);
+		}
+	}
+}
+
+/* The reason why a member that claims a missing slot is not used, as " (name: why)". */
+static void missing_reason(const struct asm_work *w, char text[RAID_WHY_BYTES])
+{
+	uint32_t i;
+
+	text[0] = '\0';
+	for (i = 0; i < w->out->members; i++) {
+		const struct asm_member *m = &w->out->member[i];
+
+		if (m->verdict == ASM_IN_SYNC || m->verdict == ASM_SPARE ||
+		    m->verdict == ASM_FOREIGN || m->verdict == ASM_JOURNAL) {
+			continue;
+		}
+		if (m->slot < 0 || (m->slot < RAID_SLOTS_MAX && !w->out->present[m->slot])) {
+			snprintf(text, RAID_WHY_BYTES, " (%s is not used: %s)", asm_name(w, i),
+				 m->why);
+			return;
+		}
+	}
+}
+
+static void refuse_missing(struct asm_work *w)
+{
+	uint32_t slots = asm_sb(w, w->fresh)->raid_disks;
+	char missing[64], reason[RAID_WHY_BYTES];
+
+	list_missing(w->out, slots, missing);
+	missing_reason(w, reason);
+	asm_refuse(w, "too few members: slot %s of %u missing; name the devices that hold it%s",
+		   missing, slots, reason);
+}
+
+/* ---- forced read-only ----------------------------------------------------------------------- */
+
+/* Lower is better; 0 cannot be used at all. Old but whole comes before half rebuilt. */
+static uint32_t doubtful_rank(const struct asm_work *w, uint32_t i)
+{
+	const struct asm_member *m = &w->out->member[i];
+
+	if (!w->in_set[i] || m->slot < 0 || w->out->present[m->slot] || !fits(w, i)) {
+		return 0;
+	}
+	switch (m->verdict) {
+	case ASM_STALE:
+	case ASM_FAULTY:
+		return m->sb.feature_map & SB_FEATURE_RECOVERY_OFFSET ? 3 : 1;
+	case ASM_RECOVERING:
+	case ASM_REPLACEMENT:
+		return 2;
+	default:
+		return 0;
+	}
+}
+
+static bool best_doubtful(const struct asm_work *w, uint32_t *best)
+{
+	uint32_t i, rank, best_rank = 0;
+
+	*best = 0;
+	for (i = 0; i < w->out->members; i++) {
+		rank = doubtful_rank(w, i);
+		if (!rank || (best_rank && rank > best_rank)) {
+			continue;
+		}
+		if (!best_rank || rank < best_rank ||
+		    asm_sb(w, i)->events > asm_sb(w, *best)->events) {
+			best_rank = rank;
+			*best = i;
+		}
+	}
+	return best_rank != 0;
+}
+
+/* Which bytes of the array a doubtful member answers for. */
+static void note_doubtful(struct asm_work *w, uint32_t i)
+{
+	struct asm_member *m = &w->out->member[i];
+	bool half = m->sb.feature_map & SB_FEATURE_RECOVERY_OFFSET;
+
+	if (half) {
+		asm_note(w,
+			 "doubtful: what lies on slot %d (%s) from byte %" PRIu64
+			 " of the member's data on was never rebuilt",
+			 m->slot, asm_name(w, i),
+			 m->sb.recovery_offset <= m->sb.data_size
+				 ? m->sb.recovery_offset * RAID_SECTOR_BYTES
+				 : 0);
+	}
+	if (!half || m->verdict == ASM_STALE || m->verdict == ASM_FAULTY) {
+		asm_note(w,
+			 "doubtful: all that lies on slot %d (%s, %" PRIu64
+			 " events behind) may be old",
+			 m->slot, asm_name(w, i), w->out->events - m->sb.events);
+	}
+}
+
+/* Add doubtful members until every block can be reached. Returns false if that cannot be. */
+static bool force_members(struct asm_work *w)
+{
+	char why[RAID_WHY_BYTES];
+	uint32_t i;
+
+	while (best_doubtful(w, &i)) {
+		bool whole;
+
+		note_doubtful(w, i);
+		w->out->member[i].verdict = ASM_IN_SYNC;
+		w->out->features |= w->out->member[i].sb.feature_map;
+		count_slots(w);
+		whole = has_component(asm_sb(w, w->fresh)) || !w->out->degraded;
+		if (whole && !make_geometry(w, why) &&
+		    geo_enough(&w->out->geometry, w->out->present)) {
+			return true;
+		}
+	}
+	return false;
+}
+
+/* ---- the rules in order --------------------------------------------------------------------- */
+
+static void check_geometry(struct asm_work *w)
+{
+	const struct sb *sb = asm_sb(w, w->fresh);
+	char why[RAID_WHY_BYTES];
+	bool enough;
+	int err;
+
+	if (!has_component(sb) && w->out->degraded) {
+		if (!w->forced || !force_members(w)) {
+			refuse_missing(w);
+		}
+		if (w->out->decision == ASM_REFUSE) {
+			return;
+		}
+	}
+	err = make_geometry(w, why);
+	if (err == -EUCLEAN && sb->level == RAID_LEVEL_0) {
+		asm_refuse(w,
+			   "members of different sizes and no layout recorded: give raid0-layout "
+			   "original (Linux before 3.14) or alternate (3.14 and later)");
+	}
+	if (err) {
+		asm_refuse(w, "%s: %s", asm_name(w, w->fresh), why);
+		return;
+	}
+	enough = geo_enough(&w->out->geometry, w->out->present);
+	if (!enough && (!w->forced || !force_members(w))) {
+		refuse_missing(w);
+	}
+}
+
+static void add_reason(char list[RAID_WHY_BYTES], const char *what)
+{
+	size_t at = strlen(list);
+
+	snprintf(list + at, RAID_WHY_BYTES - at, "%s%s", at ? ", " : "", what);
+}
+
+static void check_read_only(struct asm_work *w)
+{
+	const struct geometry *g = &w->out->geometry;
+	uint32_t bits = w->out->features & READ_ONLY_FEATURES;
+	char list[RAID_WHY_BYTES] = "";
+
+	if (asm_sb(w, w->fresh)->version == SB_V0_90) {
+		add_reason(list, "metadata 0.90");
+	}
+	if (g->p.level == RAID_LEVEL_10 && g->far_set_slots != g->p.slots) {
+		add_reason(list, "raid10 far sets");
+	}
+	for (; bits; bits &= bits - 1) {
+		add_reason(list, sb_feature_name(bits));
+	}
+	if (!list[0]) {
+		return;
+	}
+	w->out->decision = ASM_START_READONLY;
+	snprintf(w->out->why, RAID_WHY_BYTES,
+		 "array uses %.100s, which this version reads but does not write: start it with "
+		 "--readonly, or let mdadm run it",
+		 list);
+}
+
+/* Of members equally fresh any may be the one written before the crash: dirty wins. */
+static void take_resync_offset(struct asm_work *w)
+{
+	uint32_t i;
+
+	w->out->resync_offset = asm_sb(w, w->fresh)->resync_offset;
+	for (i = 0; i < w->out->members; i++) {
+		const struct asm_member *m = &w->out->member[i];
+
+		if (w->in_set[i] && m->verdict == ASM_IN_SYNC && m->sb.events == w->out->events) {
+			w->out->resync_offset = min_u64(w->out->resync_offset, m->sb.resync_offset);
+		}
+	}
+}
+
+static void note_grown(struct asm_work *w)
+{
+	uint32_t i;
+
+	for (i = 0; i < w->out->members; i++) {
+		if (w->in_set[i] && w->cand[i].grown_bytes) {
+			asm_note(w,
+				 "%s grew by %" PRIu64 " bytes since its superblock was written; "
+				 "mdadm does not find it until it has its old size again",
+				 asm_name(w, i), w->cand[i].grown_bytes);
+		}
+	}
+}
+
+void asm_start_rules(struct asm_work *w)
+{
+	check_level(w);
+	check_sizes(w);
+	check_features(w);
+	take_resync_offset(w);
+	count_slots(w);
+	note_grown(w);
+	if (w->out->decision == ASM_REFUSE) {
+		return;
+	}
+	check_geometry(w);
+	if (w->out->decision != ASM_REFUSE) {
+		check_read_only(w);
+	}
+}
