@@ -224,3 +224,21 @@ expect()
 		fail "'$*' printed no line matching '$pattern'"
 	}
 }
+
+# rawnbd_test ARG…: read a Python program with `from rawnbd import *` already done from stdin and run it against a
+# captive daemon (raidd ARG… --run). Without ARG: one writable export `x` of 64 MiB.
+rawnbd_test()
+{
+	requires python3
+	requires_build nbd-raidd
+	{
+		printf 'from rawnbd import *\n'
+		cat
+	} >"$tmp/raw.py"
+	if [ $# -eq 0 ]; then
+		truncate -s 64M "$tmp/x.img"
+		set -- --build "x:raid0:$tmp/x.img"
+	fi
+	PYTHONPATH="$top/client-tests" PYTHONDONTWRITEBYTECODE=1 raidd "$@" --run "exec python3 '$tmp/raw.py'" ||
+		fail "see above"
+}
