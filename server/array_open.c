@@ -6,7 +6,6 @@
 #include "server/array_open.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,19 +13,7 @@
 #include <unistd.h>
 
 #include "raid/base/bytes.h"
-
-static int fail(char why[RAID_WHY_BYTES], int err, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
-
-static int fail(char why[RAID_WHY_BYTES], int err, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(why, RAID_WHY_BYTES, fmt, ap);
-	va_end(ap);
-	return -err;
-}
+#include "raid/why.h"
 
 /* ---- the devices ---------------------------------------------------------------------------- */
 
@@ -37,12 +24,14 @@ static int refuse_duplicates(const struct array_spec *spec, char why[RAID_WHY_BY
 
 	for (uint32_t i = 0; i < spec->paths; i++) {
 		for (uint32_t k = 0; k < i; k++) {
-			if (stat(spec->path[i], &a) < 0 || stat(spec->path[k], &b) < 0)
+			if (stat(spec->path[i], &a) < 0 || stat(spec->path[k], &b) < 0) {
 				continue; /* device_open() says why */
+			}
 			if ((a.st_dev == b.st_dev && a.st_ino == b.st_ino) ||
-			    (S_ISBLK(a.st_mode) && S_ISBLK(b.st_mode) && a.st_rdev == b.st_rdev))
-				return fail(why, EINVAL, "%s and %s are the same device",
-					    spec->path[k], spec->path[i]);
+			    (S_ISBLK(a.st_mode) && S_ISBLK(b.st_mode) && a.st_rdev == b.st_rdev)) {
+				return why_set(why, -EINVAL, "%s and %s are the same device",
+					       spec->path[k], spec->path[i]);
+			}
 		}
 	}
 	return 0;
@@ -58,22 +47,25 @@ static int open_members(struct array_instance *ai, const struct array_spec *spec
 	for (uint32_t i = 0; i < spec->paths; i++) {
 		int rc = device_open(spec->path[i], &opt, &ai->member[i], why);
 
-		if (rc < 0)
+		if (rc < 0) {
 			return rc;
+		}
 	}
 	return 0;
 }
 
 static void close_members(struct array_instance *ai)
 {
-	for (uint32_t i = 0; i < ai->members; i++)
+	for (uint32_t i = 0; i < ai->members; i++) {
 		device_close(&ai->member[i]);
+	}
 }
 
 static void load_candidates(const struct array_instance *ai, struct asm_candidate *cand)
 {
-	for (uint32_t i = 0; i < ai->members; i++)
+	for (uint32_t i = 0; i < ai->members; i++) {
 		device_candidate(&ai->member[i], &cand[i]);
+	}
 }
 
 /* ---- arrays with superblocks ---------------------------------------------------------------- */
@@ -84,8 +76,9 @@ static void release_foreign(struct array_instance *ai)
 	for (uint32_t i = 0; i < ai->members; i++) {
 		enum asm_verdict v = ai->assembly->member[i].verdict;
 
-		if (v != ASM_FOREIGN && v != ASM_UNREADABLE)
+		if (v != ASM_FOREIGN && v != ASM_UNREADABLE) {
 			continue;
+		}
 		close(ai->member[i].fd);
 		ai->member[i].fd = -1;
 	}
@@ -104,16 +97,19 @@ static int open_assembled(struct array_instance *ai, const struct array_spec *sp
 
 	memcpy(opt.uuid, spec->uuid, sizeof opt.uuid);
 	rc = open_members(ai, spec, spec->read_only, why);
-	if (rc < 0)
+	if (rc < 0) {
 		return rc;
+	}
 	load_candidates(ai, cand);
 	device_grown_candidates(ai->member, ai->members, cand);
 	asm_decide(cand, ai->members, &opt, ai->assembly);
-	if (ai->assembly->decision == ASM_REFUSE)
-		return fail(why, EINVAL, "%s", ai->assembly->why);
-	if (ai->assembly->decision == ASM_START_READONLY && !spec->read_only)
-		return fail(why, EROFS, "%s%s", ai->assembly->why,
-			    strstr(ai->assembly->why, "--readonly") ? "" : "; use --readonly");
+	if (ai->assembly->decision == ASM_REFUSE) {
+		return why_set(why, -EINVAL, "%s", ai->assembly->why);
+	}
+	if (ai->assembly->decision == ASM_START_READONLY && !spec->read_only) {
+		return why_set(why, -EROFS, "%s%s", ai->assembly->why,
+			       strstr(ai->assembly->why, "--readonly") ? "" : "; use --readonly");
+	}
 	release_foreign(ai);
 	return 0;
 }
@@ -124,8 +120,9 @@ static uint64_t smallest_data_sectors(const struct geo_params *p)
 {
 	uint64_t least = UINT64_MAX;
 
-	for (uint32_t i = 0; i < p->slots; i++)
+	for (uint32_t i = 0; i < p->slots; i++) {
 		least = min_u64(least, p->slot[i].data_sectors);
+	}
 	return least;
 }
 
@@ -135,35 +132,40 @@ static int build_params(const struct array_instance *ai, const struct array_spec
 	bool chunked = spec->level != RAID_LEVEL_1 && spec->level != RAID_LEVEL_LINEAR;
 	uint64_t chunk_bytes = spec->chunk_bytes ? spec->chunk_bytes : chunked ? 64 << 10 : 0;
 
-	if (ai->members > RAID_SLOTS_MAX)
-		return fail(why, EINVAL, "%u members; at most %d are supported", ai->members,
-			    RAID_SLOTS_MAX);
+	if (ai->members > RAID_SLOTS_MAX) {
+		return why_set(why, -EINVAL, "%u members; at most %d are supported", ai->members,
+			       RAID_SLOTS_MAX);
+	}
 	if (chunk_bytes % RAID_SECTOR_BYTES || spec->offset_bytes % RAID_SECTOR_BYTES ||
-	    chunk_bytes / RAID_SECTOR_BYTES > UINT32_MAX)
-		return fail(why, EINVAL, "chunk and offset must be multiples of 512 bytes");
+	    chunk_bytes / RAID_SECTOR_BYTES > UINT32_MAX) {
+		return why_set(why, -EINVAL, "chunk and offset must be multiples of 512 bytes");
+	}
 	memset(p, 0, sizeof *p);
 	p->level = spec->level;
 	p->slots = ai->members;
 	p->chunk_sectors =
 		spec->level == RAID_LEVEL_1 ? 0 : (uint32_t)(chunk_bytes / RAID_SECTOR_BYTES);
-	if (spec->have_layout)
+	if (spec->have_layout) {
 		p->layout = spec->layout;
-	else if (spec->level == RAID_LEVEL_10)
+	} else if (spec->level == RAID_LEVEL_10) {
 		p->layout = 0x102; /* near=2 */
-	else if (spec->level == RAID_LEVEL_0)
+	} else if (spec->level == RAID_LEVEL_0) {
 		p->layout = spec->raid0_layout;
+	}
 	for (uint32_t i = 0; i < p->slots; i++) {
 		uint64_t size_bytes = ai->member[i].props.size_bytes;
 
-		if (size_bytes < spec->offset_bytes + RAID_SECTOR_BYTES)
-			return fail(why, ENOSPC, "%s has %llu bytes: nothing is left for data",
-				    ai->member[i].path, (unsigned long long)size_bytes);
+		if (size_bytes < spec->offset_bytes + RAID_SECTOR_BYTES) {
+			return why_set(why, -ENOSPC, "%s has %llu bytes: nothing is left for data",
+				       ai->member[i].path, (unsigned long long)size_bytes);
+		}
 		p->slot[i].data_offset_sectors = spec->offset_bytes / RAID_SECTOR_BYTES;
 		p->slot[i].data_sectors = (size_bytes - spec->offset_bytes) / RAID_SECTOR_BYTES;
 	}
 	p->component_sectors = smallest_data_sectors(p);
-	if (spec->level == RAID_LEVEL_10 && p->chunk_sectors)
+	if (spec->level == RAID_LEVEL_10 && p->chunk_sectors) {
 		p->component_sectors = round_down_u64(p->component_sectors, p->chunk_sectors);
+	}
 	return 0;
 }
 
@@ -175,11 +177,11 @@ static bool carries_something(const struct array_instance *ai, const struct asm_
 
 	for (uint32_t i = 0; i < ai->members; i++) {
 		if (cand[i].load_err != -ENOENT) {
-			fail(what, 0, "%s carries an md superblock", ai->member[i].path);
+			why_set(what, 0, "%s carries an md superblock", ai->member[i].path);
 			return true;
 		}
 		if (device_signature(&ai->member[i], sig)) {
-			fail(what, 0, "%s carries: %s", ai->member[i].path, sig);
+			why_set(what, 0, "%s carries: %s", ai->member[i].path, sig);
 			return true;
 		}
 	}
@@ -198,8 +200,9 @@ static void build_note(const struct array_instance *ai, const char *carries)
 	for (uint32_t i = 0; i < ai->members; i++) {
 		uint64_t tail = ai->member[i].props.size_bytes % RAID_SECTOR_BYTES;
 
-		if (!tail)
+		if (!tail) {
 			continue;
+		}
 		snprintf(note, RAID_WHY_BYTES,
 			 "%s ends in a partial sector: its last %u bytes are not served",
 			 ai->member[i].path, (unsigned int)tail);
@@ -214,21 +217,25 @@ static int open_built(struct array_instance *ai, const struct array_spec *spec,
 	struct geo_params params;
 	int rc = open_members(ai, spec, spec->read_only, why);
 
-	if (rc < 0)
+	if (rc < 0) {
 		return rc;
+	}
 	load_candidates(ai, cand);
 	if (!spec->read_only && !spec->force && carries_something(ai, cand, carries)) {
 		close_members(ai);
 		rc = open_members(ai, spec, true, why);
-		if (rc < 0)
+		if (rc < 0) {
 			return rc;
+		}
 		load_candidates(ai, cand);
 	}
 	rc = build_params(ai, spec, &params, why);
-	if (rc == 0)
+	if (rc == 0) {
 		rc = asm_build(&params, cand, ai->members, ai->assembly, why);
-	if (rc == 0)
+	}
+	if (rc == 0) {
 		build_note(ai, carries);
+	}
 	return rc;
 }
 
@@ -242,12 +249,14 @@ int array_open(const struct array_spec *spec, struct array_instance **out, char 
 
 	*out = NULL;
 	why[0] = '\0';
-	if (spec->paths == 0 || spec->paths > RAID_MEMBERS_MAX)
-		return fail(why, EINVAL, "%u members named; 1 to %d are possible", spec->paths,
-			    RAID_MEMBERS_MAX);
+	if (spec->paths == 0 || spec->paths > RAID_MEMBERS_MAX) {
+		return why_set(why, -EINVAL, "%u members named; 1 to %d are possible", spec->paths,
+			       RAID_MEMBERS_MAX);
+	}
 	rc = refuse_duplicates(spec, why);
-	if (rc < 0)
+	if (rc < 0) {
 		return rc;
+	}
 	ai = calloc(1, sizeof *ai);
 	cand = calloc(spec->paths, sizeof *cand);
 	if (ai) {
@@ -256,11 +265,12 @@ int array_open(const struct array_spec *spec, struct array_instance **out, char 
 		ai->member = calloc(spec->paths, sizeof *ai->member);
 	}
 	if (!ai || !cand || !ai->name || !ai->assembly || !ai->member) {
-		rc = fail(why, ENOMEM, "out of memory");
+		rc = why_set(why, -ENOMEM, "out of memory");
 	} else {
 		ai->members = spec->paths;
-		for (uint32_t i = 0; i < ai->members; i++)
+		for (uint32_t i = 0; i < ai->members; i++) {
 			ai->member[i].fd = -1;
+		}
 		rc = spec->build ? open_built(ai, spec, cand, why)
 				 : open_assembled(ai, spec, cand, why);
 	}
@@ -275,8 +285,9 @@ int array_open(const struct array_spec *spec, struct array_instance **out, char 
 
 void array_close(struct array_instance *ai)
 {
-	if (!ai)
+	if (!ai) {
 		return;
+	}
 	close_members(ai);
 	free(ai->member);
 	free(ai->assembly);

@@ -16,7 +16,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,19 +25,10 @@
 
 #include "raid/base/bytes.h"
 #include "raid/base/check.h"
+#include "raid/why.h"
 #include "server/device_internal.h"
 
 enum { LOCK_POLL_MS = 50 };
-
-int device_fail(char why[RAID_WHY_BYTES], int err, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(why, RAID_WHY_BYTES, fmt, ap);
-	va_end(ap);
-	return -err;
-}
 
 static uint64_t mono_ms(void)
 {
@@ -53,8 +43,9 @@ static int open_beside_reader(const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 
-	if (fd < 0)
+	if (fd < 0) {
 		return -errno;
+	}
 	if (flock(fd, LOCK_EX | LOCK_NB) == 0 || flock(fd, LOCK_SH | LOCK_NB) < 0) {
 		close(fd); /* nobody holds a flock: the holder is no reader of ours */
 		return -EBUSY;
@@ -63,16 +54,23 @@ static int open_beside_reader(const char *path)
 }
 
 /* One attempt. Returns the descriptor, -EBUSY if another holds the lock, or another -errno. */
-static int open_locked(const char *path, bool block, bool read_only)
+static int open_locked(const char *path, bool block, const struct device_options *opt)
 {
-	int flags = (read_only ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_NONBLOCK | (block ? O_EXCL : 0);
+	bool read_only = opt->read_only || opt->unlocked;
+	int flags = (read_only ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_NONBLOCK |
+		    (block && !opt->unlocked ? O_EXCL : 0);
 	int fd = open(path, flags);
 	int err;
 
-	if (fd < 0 && errno == EBUSY && read_only)
+	if (fd < 0 && errno == EBUSY && read_only) {
 		return open_beside_reader(path);
-	if (fd < 0)
+	}
+	if (fd < 0) {
 		return -errno;
+	}
+	if (opt->unlocked) {
+		return fd;
+	}
 	if (flock(fd, (read_only ? LOCK_SH : LOCK_EX) | LOCK_NB) < 0) {
 		err = errno == EWOULDBLOCK ? EBUSY : errno;
 		close(fd);
@@ -86,12 +84,13 @@ static int busy(const char *path, const struct stat *st, uint32_t waited_ms,
 {
 	char holder[RAID_WHY_BYTES];
 
-	if (device_holder(path, st, holder))
-		return device_fail(why, EBUSY, "%s %s", path, holder);
-	return device_fail(why, EBUSY,
-			   "%s is locked by another program (waited %u ms); stop the nbd-raidd or "
-			   "tool that uses it (`fuser -v %s` names it)",
-			   path, waited_ms, path);
+	if (device_holder(path, st, holder)) {
+		return why_set(why, -EBUSY, "%s %s", path, holder);
+	}
+	return why_set(why, -EBUSY,
+		       "%s is locked by another program (waited %u ms); stop the nbd-raidd or "
+		       "tool that uses it (`fuser -v %s` names it)",
+		       path, waited_ms, path);
 }
 
 /* Poll for the lock until lock_wait_ms have passed. Returns the descriptor or -errno with why. */
@@ -102,15 +101,18 @@ static int wait_for_lock(const char *path, const struct stat *st, const struct d
 	char holder[RAID_WHY_BYTES];
 
 	for (;;) {
-		int fd = open_locked(path, S_ISBLK(st->st_mode), opt->read_only);
+		int fd = open_locked(path, S_ISBLK(st->st_mode), opt);
 
-		if (fd >= 0)
+		if (fd >= 0) {
 			return fd;
-		if (fd != -EBUSY)
-			return device_fail(why, -fd, "cannot open %s: %s", path, strerror(-fd));
+		}
+		if (fd != -EBUSY) {
+			return why_set(why, fd, "cannot open %s: %s", path, strerror(-fd));
+		}
 		/* md, a mount or the like does not go away by itself */
-		if (mono_ms() >= end_ms || device_holder(path, st, holder))
+		if (mono_ms() >= end_ms || device_holder(path, st, holder)) {
 			return busy(path, st, opt->lock_wait_ms, why);
+		}
 		poll(NULL, 0, LOCK_POLL_MS);
 	}
 }
@@ -134,38 +136,44 @@ int device_open(const char *path, const struct device_options *opt, struct membe
 	out->fd = -1;
 	if (stat(path, &st) < 0) {
 		rc = errno;
-		return device_fail(why, rc, "cannot open %s: %s", path, strerror(rc));
+		return why_set(why, -rc, "cannot open %s: %s", path, strerror(rc));
 	}
-	if (!S_ISREG(st.st_mode) && !S_ISBLK(st.st_mode))
-		return device_fail(why, ENOTBLK, "%s is neither a block device nor a file", path);
+	if (!S_ISREG(st.st_mode) && !S_ISBLK(st.st_mode)) {
+		return why_set(why, -ENOTBLK, "%s is neither a block device nor a file", path);
+	}
 	rc = wait_for_lock(path, &st, opt, why);
-	if (rc < 0)
+	if (rc < 0) {
 		return rc;
+	}
 	out->fd = rc;
 	if (fstat(out->fd, &st) < 0 || !same_file(path, &st)) {
 		device_close(out);
-		return device_fail(why, ESTALE, "%s was replaced while it was opened; try again",
-				   path);
+		return why_set(why, -ESTALE, "%s was replaced while it was opened; try again",
+			       path);
 	}
-	if (!opt->read_only && device_holder(path, &st, holder)) {
+	/* a file may be read beside a loop device, nothing else is shared with other users */
+	if (!opt->unlocked && (S_ISBLK(st.st_mode) || !opt->read_only) &&
+	    device_holder(path, &st, holder)) {
 		device_close(out);
-		return device_fail(why, EBUSY, "%s %s", path, holder);
+		return why_set(why, -EBUSY, "%s %s", path, holder);
 	}
 	out->path = strdup(path);
 	if (!out->path) {
 		device_close(out);
-		return device_fail(why, ENOMEM, "out of memory");
+		return why_set(why, -ENOMEM, "out of memory");
 	}
 	rc = device_probe(out, &st, opt, why);
-	if (rc < 0)
+	if (rc < 0) {
 		device_close(out);
+	}
 	return rc;
 }
 
 void device_close(struct member_dev *dev)
 {
-	if (dev->fd >= 0)
+	if (dev->fd >= 0) {
 		close(dev->fd);
+	}
 	free(dev->path);
 	dev->fd = -1;
 	dev->path = NULL;
@@ -180,12 +188,15 @@ static int read_full(int fd, uint8_t *buf, uint64_t at, uint64_t want, uint64_t 
 	while (got < needed) {
 		ssize_t n = pread(fd, buf + got, want - got, (off_t)(at + got));
 
-		if (n < 0 && errno == EINTR)
+		if (n < 0 && errno == EINTR) {
 			continue;
-		if (n < 0)
+		}
+		if (n < 0) {
 			return -errno;
-		if (n == 0)
+		}
+		if (n == 0) {
 			return -EIO; /* end of file: it is shorter than it was */
+		}
 		got += (uint64_t)n;
 	}
 	return 0;
@@ -198,10 +209,12 @@ static int write_full(int fd, const uint8_t *buf, uint64_t at, uint64_t len)
 	while (put < len) {
 		ssize_t n = pwrite(fd, buf + put, len - put, (off_t)(at + put));
 
-		if (n < 0 && errno == EINTR)
+		if (n < 0 && errno == EINTR) {
 			continue;
-		if (n <= 0)
+		}
+		if (n <= 0) {
 			return n < 0 ? -errno : -EIO;
+		}
 		put += (uint64_t)n;
 	}
 	return 0;
@@ -218,12 +231,14 @@ static int bounce_init(struct bounce *b, const struct member_dev *dev, uint64_t 
 	uint64_t unit = dev->direct ? dev->props.logical_block : 1;
 	void *mem;
 
-	if (maddr > dev->props.size_bytes || len > dev->props.size_bytes - maddr)
+	if (maddr > dev->props.size_bytes || len > dev->props.size_bytes - maddr) {
 		return -EINVAL;
+	}
 	b->start = round_down_u64(maddr, unit);
 	b->end = round_up_u64(maddr + len, unit);
-	if (posix_memalign(&mem, RAID_PAGE_BYTES, max_u64(b->end - b->start, 1)))
+	if (posix_memalign(&mem, RAID_PAGE_BYTES, max_u64(b->end - b->start, 1))) {
 		return -ENOMEM;
+	}
 	b->buf = mem;
 	return 0;
 }
@@ -233,11 +248,13 @@ int device_read(const struct member_dev *dev, uint64_t maddr, void *buf, uint32_
 	struct bounce b;
 	int rc = bounce_init(&b, dev, maddr, len);
 
-	if (rc < 0)
+	if (rc < 0) {
 		return rc;
+	}
 	rc = read_full(dev->fd, b.buf, b.start, b.end - b.start, maddr + len - b.start);
-	if (rc == 0)
+	if (rc == 0) {
 		memcpy(buf, b.buf + (maddr - b.start), len);
+	}
 	free(b.buf);
 	return rc;
 }
@@ -249,10 +266,12 @@ int device_write(const struct member_dev *dev, uint64_t maddr, const void *buf, 
 
 	CHECK(!dev->props.read_only);
 	rc = bounce_init(&b, dev, maddr, len);
-	if (rc < 0)
+	if (rc < 0) {
 		return rc;
-	if (b.start != maddr || b.end != maddr + len)
+	}
+	if (b.start != maddr || b.end != maddr + len) {
 		rc = read_full(dev->fd, b.buf, b.start, b.end - b.start, b.end - b.start);
+	}
 	if (rc == 0) {
 		memcpy(b.buf + (maddr - b.start), buf, len);
 		rc = write_full(dev->fd, b.buf, b.start, b.end - b.start);

@@ -16,6 +16,9 @@ enum device_direct { DEVICE_DIRECT_AUTO, DEVICE_DIRECT_ON, DEVICE_DIRECT_OFF };
 
 struct device_options {
 	bool read_only; /* open read-only, lock shared; nothing is ever written */
+	/* Only look (examine): opened read-only without any lock, while others may write it. Never
+	 * for an array that is to run. */
+	bool unlocked;
 	enum device_direct direct;
 	uint32_t lock_wait_ms; /* how long a lock held by another may be waited for (daemon: 10000)
 				*/

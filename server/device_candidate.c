@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "raid/base/bytes.h"
+#include "raid/why.h"
 
 static uint64_t location_bytes(struct sb_location loc)
 {
@@ -22,9 +23,10 @@ static int read_location(const struct member_dev *dev, struct sb_location loc, u
 	uint8_t buf[SB_BYTES_MAX];
 	int rc = device_read(dev, location_bytes(loc), buf, sizeof buf);
 
-	if (rc < 0)
-		return device_fail(why, -rc, "cannot read sector %llu: %s",
-				   (unsigned long long)loc.sector, strerror(-rc));
+	if (rc < 0) {
+		return why_set(why, rc, "cannot read sector %llu: %s",
+			       (unsigned long long)loc.sector, strerror(-rc));
+	}
 	return sb_decode(buf, loc, dev_sectors, sb, why);
 }
 
@@ -43,22 +45,24 @@ static void load_bad_blocks(const struct member_dev *dev, struct asm_candidate *
 	int rc;
 
 	memset(&cand->bad, 0, sizeof cand->bad);
-	if (!(sb->feature_map & SB_FEATURE_BAD_BLOCKS))
+	if (!(sb->feature_map & SB_FEATURE_BAD_BLOCKS)) {
 		return;
+	}
 	if (!len || len > sizeof log || sector < 0 || (uint64_t)sector >= cand->dev_sectors) {
-		cand->load_err = device_fail(cand->why, EUCLEAN,
-					     "bad blocks are recorded, but the superblock gives "
-					     "their log an impossible place (%lld, %u sectors)",
-					     (long long)sector, sb->bblog_size);
+		cand->load_err = why_set(cand->why, -EUCLEAN,
+					 "bad blocks are recorded, but the superblock gives "
+					 "their log an impossible place (%lld, %u sectors)",
+					 (long long)sector, sb->bblog_size);
 		return;
 	}
 	rc = device_read(dev, (uint64_t)sector * RAID_SECTOR_BYTES, log, (uint32_t)len);
-	if (rc < 0)
-		cand->load_err = device_fail(cand->why, -rc, "cannot read the bad-block log: %s",
-					     strerror(-rc));
-	else
+	if (rc < 0) {
+		cand->load_err =
+			why_set(cand->why, rc, "cannot read the bad-block log: %s", strerror(-rc));
+	} else {
 		cand->load_err = bb_decode(log, (uint32_t)len, sb->bblog_shift, cand->dev_sectors,
 					   &cand->bad, cand->why);
+	}
 }
 
 void device_candidate(const struct member_dev *dev, struct asm_candidate *cand)
@@ -70,7 +74,7 @@ void device_candidate(const struct member_dev *dev, struct asm_candidate *cand)
 	memset(cand, 0, sizeof *cand);
 	cand->name = dev->path;
 	cand->dev_sectors = dev->props.size_bytes / RAID_SECTOR_BYTES;
-	cand->load_err = device_fail(cand->why, ENOENT, "no md superblock");
+	cand->load_err = why_set(cand->why, -ENOENT, "no md superblock");
 	count = sb_locations(cand->dev_sectors, loc);
 	for (uint32_t i = 0; i < count; i++) {
 		char why[RAID_WHY_BYTES] = "";
@@ -87,8 +91,9 @@ void device_candidate(const struct member_dev *dev, struct asm_candidate *cand)
 			memcpy(cand->why, why, sizeof why);
 		}
 	}
-	if (have)
+	if (have) {
 		load_bad_blocks(dev, cand);
+	}
 }
 
 /* Sectors a device must have at least to hold the member as a sibling describes it. */
@@ -109,12 +114,15 @@ static bool look_where_it_was(const struct member_dev *dev, const struct sb *sib
 
 	if (!sb_grown_location(sibling, cand->dev_sectors, &loc) ||
 	    read_location(dev, loc, cand->dev_sectors, &sb, why) != 0 ||
-	    memcmp(sb.set_uuid, sibling->set_uuid, sizeof sb.set_uuid) != 0)
+	    memcmp(sb.set_uuid, sibling->set_uuid, sizeof sb.set_uuid) != 0) {
 		return false;
+	}
 	count = sb_locations(cand->dev_sectors, end);
-	for (uint32_t i = 0; i < count; i++)
-		if (end[i].version == loc.version && end[i].sector > loc.sector)
+	for (uint32_t i = 0; i < count; i++) {
+		if (end[i].version == loc.version && end[i].sector > loc.sector) {
 			cand->grown_bytes = (end[i].sector - loc.sector) * RAID_SECTOR_BYTES;
+		}
+	}
 	cand->sb = sb;
 	cand->load_err = 0;
 	cand->why[0] = '\0';
@@ -129,17 +137,21 @@ void device_grown_candidates(const struct member_dev *dev, uint32_t count,
 		for (uint32_t k = 0; k < count && cand[i].load_err == -ENOENT; k++) {
 			const struct sb *sibling = &cand[k].sb;
 
-			if (cand[k].load_err || cand[k].grown_bytes || sibling->version != SB_V1_0)
+			if (cand[k].load_err || cand[k].grown_bytes ||
+			    sibling->version != SB_V1_0) {
 				continue;
-			if (look_where_it_was(&dev[i], sibling, &cand[i]))
+			}
+			if (look_where_it_was(&dev[i], sibling, &cand[i])) {
 				break;
-			if (cand[i].dev_sectors < wanted_sectors(sibling))
+			}
+			if (cand[i].dev_sectors < wanted_sectors(sibling)) {
 				snprintf(cand[i].why, sizeof cand[i].why,
 					 "no md superblock; it is %llu bytes long, a member like "
 					 "%.80s needs more than %llu: was it cut short?",
 					 (unsigned long long)dev[i].props.size_bytes, cand[k].name,
 					 (unsigned long long)wanted_sectors(sibling) *
 						 RAID_SECTOR_BYTES);
+			}
 		}
 	}
 }

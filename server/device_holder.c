@@ -29,15 +29,17 @@ static bool say_holder(const char *name, char text[RAID_WHY_BYTES])
 	snprintf(path, sizeof path, "/sys/block/%s/dm/name", name);
 	f = fopen(path, "re");
 	if (f) {
-		if (fgets(dm, sizeof dm, f))
+		if (fgets(dm, sizeof dm, f)) {
 			dm[strcspn(dm, "\n")] = '\0';
+		}
 		fclose(f);
 	}
-	if (dm[0])
+	if (dm[0]) {
 		snprintf(text, RAID_WHY_BYTES,
 			 "is held by /dev/%s (device mapper \"%s\"); remove that first", name, dm);
-	else
+	} else {
 		snprintf(text, RAID_WHY_BYTES, "is held by /dev/%s; stop that first", name);
+	}
 	return true;
 }
 
@@ -47,11 +49,14 @@ static bool holders_in(const char *dir, char text[RAID_WHY_BYTES])
 	struct dirent *e;
 	bool found = false;
 
-	if (!d)
+	if (!d) {
 		return false;
-	while (!found && (e = readdir(d)))
-		if (e->d_name[0] != '.')
+	}
+	while (!found && (e = readdir(d))) {
+		if (e->d_name[0] != '.') {
 			found = say_holder(e->d_name, text);
+		}
+	}
 	closedir(d);
 	return found;
 }
@@ -69,18 +74,21 @@ static bool stacked(dev_t dev, char text[RAID_WHY_BYTES])
 	found = holders_in(path, text);
 	d = found ? NULL : opendir(base);
 	while (d && !found && (e = readdir(d))) {
-		if (e->d_name[0] == '.')
+		if (e->d_name[0] == '.') {
 			continue;
+		}
 		snprintf(path, sizeof path, "%s/%s/partition", base, e->d_name);
 		FILE *f = fopen(path, "re");
-		if (!f)
+		if (!f) {
 			continue;
+		}
 		fclose(f);
 		snprintf(path, sizeof path, "%s/%s/holders", base, e->d_name);
 		found = holders_in(path, text);
 	}
-	if (d)
+	if (d) {
 		closedir(d);
+	}
 	return found;
 }
 
@@ -89,11 +97,13 @@ static bool same_disk(dev_t used, dev_t dev)
 {
 	char path[PATH_MAX], real[PATH_MAX], whole[PATH_MAX];
 
-	if (used == dev)
+	if (used == dev) {
 		return true;
+	}
 	snprintf(path, sizeof path, "/sys/dev/block/%u:%u/..", major(used), minor(used));
-	if (!realpath(path, real))
+	if (!realpath(path, real)) {
 		return false;
+	}
 	snprintf(path, sizeof path, "/sys/dev/block/%u:%u", major(dev), minor(dev));
 	return realpath(path, whole) && strcmp(real, whole) == 0;
 }
@@ -106,16 +116,20 @@ static bool mounted(dev_t dev, char text[RAID_WHY_BYTES])
 	bool found = false;
 
 	while (f && !found && (m = getmntent(f))) {
-		if (m->mnt_fsname[0] != '/' || stat(m->mnt_fsname, &st) < 0 || !S_ISBLK(st.st_mode))
+		if (m->mnt_fsname[0] != '/' || stat(m->mnt_fsname, &st) < 0 ||
+		    !S_ISBLK(st.st_mode)) {
 			continue;
+		}
 		found = same_disk(st.st_rdev, dev);
-		if (found)
+		if (found) {
 			snprintf(text, RAID_WHY_BYTES,
 				 "is mounted on %.120s (as %.60s); unmount it first", m->mnt_dir,
 				 m->mnt_fsname);
+		}
 	}
-	if (f)
+	if (f) {
 		endmntent(f);
+	}
 	return found;
 }
 
@@ -130,12 +144,14 @@ static bool swapped(dev_t dev, char text[RAID_WHY_BYTES])
 		line[strcspn(line, " \t\n")] = '\0';
 		found = line[0] == '/' && stat(line, &st) == 0 && S_ISBLK(st.st_mode) &&
 			same_disk(st.st_rdev, dev);
-		if (found)
+		if (found) {
 			snprintf(text, RAID_WHY_BYTES, "is used as swap; `swapoff %.100s` first",
 				 line);
+		}
 	}
-	if (f)
+	if (f) {
 		fclose(f);
+	}
 	return found;
 }
 
@@ -148,32 +164,37 @@ static bool looped(const char *path, char text[RAID_WHY_BYTES])
 	bool found = false;
 
 	while (d && !found && (e = readdir(d))) {
-		if (strncmp(e->d_name, "loop", 4) != 0)
+		if (strncmp(e->d_name, "loop", 4) != 0) {
 			continue;
+		}
 		snprintf(name, sizeof name, "/sys/block/%s/loop/backing_file", e->d_name);
 		FILE *f = fopen(name, "re");
-		if (!f)
+		if (!f) {
 			continue;
+		}
 		if (fgets(backing, sizeof backing, f)) {
 			backing[strcspn(backing, "\n")] = '\0';
 			found = strcmp(backing, real) == 0;
 		}
 		fclose(f);
-		if (found)
+		if (found) {
 			snprintf(text, RAID_WHY_BYTES,
 				 "is served by /dev/%.32s; use that, or `losetup -d /dev/%.32s` "
 				 "first",
 				 e->d_name, e->d_name);
+		}
 	}
-	if (d)
+	if (d) {
 		closedir(d);
+	}
 	return found;
 }
 
 bool device_holder(const char *path, const struct stat *st, char text[RAID_WHY_BYTES])
 {
-	if (S_ISREG(st->st_mode))
+	if (S_ISREG(st->st_mode)) {
 		return looped(path, text);
+	}
 	return stacked(st->st_rdev, text) || mounted(st->st_rdev, text) ||
 	       swapped(st->st_rdev, text);
 }

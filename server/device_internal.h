@@ -9,10 +9,6 @@
 
 #include "server/device.h"
 
-/* Format why and return -err. */
-int device_fail(char why[RAID_WHY_BYTES], int err, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
-
 /* Fill dev->props and decide dev->direct; dev->fd is open and locked. 0 or -errno with why. */
 int device_probe(struct member_dev *dev, const struct stat *st, const struct device_options *opt,
 		 char why[RAID_WHY_BYTES]);

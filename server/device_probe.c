@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "raid/base/bytes.h"
+#include "raid/why.h"
 
 bool device_sysfs(unsigned int maj, unsigned int min, const char *rel, char *buf, size_t size)
 {
@@ -32,8 +33,9 @@ bool device_sysfs(unsigned int maj, unsigned int min, const char *rel, char *buf
 
 		snprintf(path, sizeof path, "/sys/dev/block/%u:%u/%s%s", maj, min, up[i], rel);
 		f = fopen(path, "re");
-		if (!f)
+		if (!f) {
 			continue;
+		}
 		ok = fgets(buf, (int)size, f) != NULL;
 		fclose(f);
 		if (ok) {
@@ -59,8 +61,9 @@ static bool try_read(int fd, uint32_t len, uint64_t at)
 	void *buf;
 	bool ok;
 
-	if (posix_memalign(&buf, RAID_PAGE_BYTES, len))
+	if (posix_memalign(&buf, RAID_PAGE_BYTES, len)) {
 		return false;
+	}
 	ok = pread(fd, buf, len, (off_t)at) >= 0;
 	free(buf);
 	return ok;
@@ -101,13 +104,16 @@ static bool direct_alignment(struct member_dev *dev, bool block)
 		mem_align = mem_align ? mem_align : offset_align;
 	}
 	if (!is_pow2_u64(offset_align) || !is_pow2_u64(mem_align) ||
-	    offset_align > RAID_PAGE_BYTES || mem_align > RAID_PAGE_BYTES)
+	    offset_align > RAID_PAGE_BYTES || mem_align > RAID_PAGE_BYTES) {
 		return false;
+	}
 	offset_align = (uint32_t)max_u64(offset_align, RAID_SECTOR_BYTES);
-	if (used % offset_align)
+	if (used % offset_align) {
 		return false; /* the last sectors of such a file can only be reached buffered */
-	if (!try_read(dev->fd, RAID_PAGE_BYTES, 0))
+	}
+	if (!try_read(dev->fd, RAID_PAGE_BYTES, 0)) {
 		return false;
+	}
 	dev->props.logical_block = offset_align;
 	dev->props.mem_align = mem_align;
 	return true;
@@ -127,26 +133,31 @@ static int choose_direct(struct member_dev *dev, bool block, enum device_direct 
 	int flags = fcntl(dev->fd, F_GETFL);
 	int cause = EINVAL;
 
-	if (flags < 0)
-		return device_fail(why, errno, "%s: %s", dev->path, strerror(errno));
+	if (flags < 0) {
+		return why_set(why, -errno, "%s: %s", dev->path, strerror(errno));
+	}
 	flags &= ~(O_NONBLOCK | O_DIRECT);
 	if (want == DEVICE_DIRECT_ON ||
 	    (want == DEVICE_DIRECT_AUTO && (block || !memory_backed(dev->fd)))) {
-		if (fcntl(dev->fd, F_SETFL, flags | O_DIRECT) < 0)
+		if (fcntl(dev->fd, F_SETFL, flags | O_DIRECT) < 0) {
 			cause = errno;
-		else if (direct_alignment(dev, block))
+		} else if (direct_alignment(dev, block)) {
 			dev->direct = true;
-		if (dev->direct)
+		}
+		if (dev->direct) {
 			return 0;
-		if (want == DEVICE_DIRECT_ON)
-			return device_fail(why, cause,
-					   "%s cannot be used with direct I/O (its file system "
-					   "does not support it, or its size is no multiple of "
-					   "the block size); use direct=auto or off",
-					   dev->path);
+		}
+		if (want == DEVICE_DIRECT_ON) {
+			return why_set(why, -cause,
+				       "%s cannot be used with direct I/O (its file system "
+				       "does not support it, or its size is no multiple of "
+				       "the block size); use direct=auto or off",
+				       dev->path);
+		}
 	}
-	if (fcntl(dev->fd, F_SETFL, flags) < 0)
-		return device_fail(why, errno, "%s: %s", dev->path, strerror(errno));
+	if (fcntl(dev->fd, F_SETFL, flags) < 0) {
+		return why_set(why, -errno, "%s: %s", dev->path, strerror(errno));
+	}
 	return 0;
 }
 
@@ -168,11 +179,13 @@ static bool file_can_zero(const struct member_dev *dev)
 	bool ok;
 	int fd;
 
-	if (!realpath(dev->path, dir))
+	if (!realpath(dev->path, dir)) {
 		return false;
+	}
 	fd = open(dirname(dir), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-	if (fd < 0)
+	if (fd < 0) {
 		return false;
+	}
 	ok = ftruncate(fd, RAID_PAGE_BYTES) == 0 &&
 	     fallocate(fd, FALLOC_FL_ZERO_RANGE, 0, RAID_PAGE_BYTES) == 0;
 	close(fd);
@@ -188,17 +201,19 @@ static int probe_block(struct member_dev *dev, const struct stat *st, char why[R
 	char cache[32];
 
 	if (ioctl(dev->fd, BLKGETSIZE64, &p->size_bytes) < 0 ||
-	    ioctl(dev->fd, BLKSSZGET, &logical) < 0 || ioctl(dev->fd, BLKROGET, &read_only) < 0)
-		return device_fail(why, errno, "%s does not tell its size: %s", dev->path,
-				   strerror(errno));
+	    ioctl(dev->fd, BLKSSZGET, &logical) < 0 || ioctl(dev->fd, BLKROGET, &read_only) < 0) {
+		return why_set(why, -errno, "%s does not tell its size: %s", dev->path,
+			       strerror(errno));
+	}
 	if (logical < RAID_SECTOR_BYTES || logical > RAID_PAGE_BYTES ||
-	    !is_pow2_u64((uint64_t)logical))
-		return device_fail(why, ENOTSUP,
-				   "%s has logical blocks of %d bytes; 512 to 4096 are supported",
-				   dev->path, logical);
-	if (read_only && !p->read_only)
-		return device_fail(why, EROFS, "%s is a read-only device; use --readonly",
-				   dev->path);
+	    !is_pow2_u64((uint64_t)logical)) {
+		return why_set(why, -ENOTSUP,
+			       "%s has logical blocks of %d bytes; 512 to 4096 are supported",
+			       dev->path, logical);
+	}
+	if (read_only && !p->read_only) {
+		return why_set(why, -EROFS, "%s is a read-only device; use --readonly", dev->path);
+	}
 	p->logical_block = (uint32_t)logical;
 	p->rotational = sysfs_nonzero(st->st_rdev, "queue/rotational");
 	/* with this limit the kernel lets the device zero, else it would write zeroes itself */
@@ -230,17 +245,21 @@ int device_probe(struct member_dev *dev, const struct stat *st, const struct dev
 	int rc = 0;
 
 	dev->volatile_cache = opt->volatile_cache;
-	dev->props.read_only = opt->read_only;
+	dev->props.read_only = opt->read_only || opt->unlocked;
 	dev->props.mem_align = 1;
-	if (block)
+	if (block) {
 		rc = probe_block(dev, st, why);
-	else
+	} else {
 		probe_file(dev, st);
-	if (rc == 0)
+	}
+	if (rc == 0) {
 		rc = choose_direct(dev, block, opt->direct, why);
-	if (opt->read_only)
+	}
+	if (dev->props.read_only) {
 		dev->props.can_punch = dev->props.can_zero = false;
-	if (!dev->direct || opt->volatile_cache)
+	}
+	if (!dev->direct || opt->volatile_cache) {
 		dev->props.volatile_cache = true;
+	}
 	return rc;
 }

@@ -17,8 +17,9 @@ static void add_name(char what[RAID_WHY_BYTES], const char *name, const char *su
 	size_t used = strlen(what);
 
 	snprintf(item, sizeof item, "%.60s%s", name, suffix);
-	if (strstr(what, item))
+	if (strstr(what, item)) {
 		return;
+	}
 	snprintf(what + used, RAID_WHY_BYTES - used, "%s%s", used ? ", " : "", item);
 }
 
@@ -33,18 +34,21 @@ bool device_signature(const struct member_dev *dev, char what[RAID_WHY_BYTES])
 	/* libblkid reads unaligned, so it gets a description of its own without O_DIRECT */
 	snprintf(self, sizeof self, "/proc/self/fd/%d", dev->fd);
 	fd = open(self, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (fd < 0)
+	if (fd < 0) {
 		return false;
+	}
 	pr = blkid_new_probe();
 	if (pr && blkid_probe_set_device(pr, fd, 0, 0) == 0) {
 		blkid_probe_enable_superblocks(pr, 1);
 		blkid_probe_set_superblocks_flags(pr, BLKID_SUBLKS_TYPE);
 		blkid_probe_enable_partitions(pr, 1);
 		while (blkid_do_probe(pr) == 0) {
-			if (blkid_probe_lookup_value(pr, "TYPE", &value, NULL) == 0)
+			if (blkid_probe_lookup_value(pr, "TYPE", &value, NULL) == 0) {
 				add_name(what, value, "");
-			if (blkid_probe_lookup_value(pr, "PTTYPE", &value, NULL) == 0)
+			}
+			if (blkid_probe_lookup_value(pr, "PTTYPE", &value, NULL) == 0) {
 				add_name(what, value, " partition table");
+			}
 		}
 	}
 	blkid_free_probe(pr);

@@ -73,8 +73,9 @@ static int teardown(void **state)
 {
 	static const char *const names[] = {"a", "b", "fifo"};
 
-	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
 		unlink(path_of(names[i]));
+	}
 	return rmdir(dir);
 }
 
