@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "raid/base/bytes.h"
@@ -20,15 +19,9 @@
 /* Before anything is opened: a second open of the same device would wait for our own lock. */
 static int refuse_duplicates(const struct array_spec *spec, char why[RAID_WHY_BYTES])
 {
-	struct stat a, b;
-
 	for (uint32_t i = 0; i < spec->paths; i++) {
 		for (uint32_t k = 0; k < i; k++) {
-			if (stat(spec->path[i], &a) < 0 || stat(spec->path[k], &b) < 0) {
-				continue; /* device_open() says why */
-			}
-			if ((a.st_dev == b.st_dev && a.st_ino == b.st_ino) ||
-			    (S_ISBLK(a.st_mode) && S_ISBLK(b.st_mode) && a.st_rdev == b.st_rdev)) {
+			if (device_same(spec->path[i], spec->path[k])) {
 				return why_set(why, -EINVAL, "%s and %s are the same device",
 					       spec->path[k], spec->path[i]);
 			}
@@ -37,21 +30,15 @@ static int refuse_duplicates(const struct array_spec *spec, char why[RAID_WHY_BY
 	return 0;
 }
 
-static int open_members(struct array_instance *ai, const struct array_spec *spec, bool read_only,
-			char why[RAID_WHY_BYTES])
+static int open_member(struct array_instance *ai, uint32_t i, const struct array_spec *spec,
+		       bool read_only, char why[RAID_WHY_BYTES])
 {
 	struct device_options opt = spec->device;
 
 	opt.read_only = read_only;
+	opt.unlocked = false;
 	ai->read_only = read_only;
-	for (uint32_t i = 0; i < spec->paths; i++) {
-		int rc = device_open(spec->path[i], &opt, &ai->member[i], why);
-
-		if (rc < 0) {
-			return rc;
-		}
-	}
-	return 0;
+	return device_open(spec->path[i], &opt, &ai->member[i], why);
 }
 
 static void close_members(struct array_instance *ai)
@@ -61,14 +48,43 @@ static void close_members(struct array_instance *ai)
 	}
 }
 
-static void load_candidates(const struct array_instance *ai, struct asm_candidate *cand)
+/* ---- arrays with superblocks ---------------------------------------------------------------- */
+
+/*
+ * A device that is gone must not keep a redundant array down at boot: it stands as an unreadable
+ * member. One that somebody holds, or that we may not open, is an error: it is there.
+ */
+static int load_members(struct array_instance *ai, const struct array_spec *spec,
+			struct asm_candidate *cand, char absent[RAID_WHY_BYTES],
+			char why[RAID_WHY_BYTES])
 {
 	for (uint32_t i = 0; i < ai->members; i++) {
-		device_candidate(&ai->member[i], &cand[i]);
+		int rc = open_member(ai, i, spec, spec->read_only, why);
+
+		if (rc < 0 && !device_is_absent(rc)) {
+			return rc;
+		}
+		if (rc < 0) {
+			ai->member[i].path = strdup(spec->path[i]);
+			if (!ai->member[i].path) {
+				return why_set(why, -ENOMEM, "out of memory");
+			}
+			device_absent_candidate(ai->member[i].path, rc, why, &cand[i]);
+			memcpy(absent, why, RAID_WHY_BYTES);
+		} else {
+			device_candidate(&ai->member[i], &cand[i]);
+		}
 	}
+	device_grown_candidates(ai->member, ai->members, cand);
+	return 0;
 }
 
-/* ---- arrays with superblocks ---------------------------------------------------------------- */
+static void append_note(struct assembly *as, const char *text)
+{
+	size_t used = strlen(as->note);
+
+	snprintf(as->note + used, sizeof as->note - used, "%s%s", used ? "; " : "", text);
+}
 
 /* What turned out not to belong to the array is given back to the system. */
 static void release_foreign(struct array_instance *ai)
@@ -79,7 +95,9 @@ static void release_foreign(struct array_instance *ai)
 		if (v != ASM_FOREIGN && v != ASM_UNREADABLE) {
 			continue;
 		}
-		close(ai->member[i].fd);
+		if (ai->member[i].fd >= 0) {
+			close(ai->member[i].fd);
+		}
 		ai->member[i].fd = -1;
 	}
 }
@@ -93,22 +111,25 @@ static int open_assembled(struct array_instance *ai, const struct array_spec *sp
 		.have_uuid = spec->have_uuid,
 		.raid0_layout = spec->raid0_layout,
 	};
+	struct assembly *as = ai->assembly;
+	char absent[RAID_WHY_BYTES] = "";
 	int rc;
 
 	memcpy(opt.uuid, spec->uuid, sizeof opt.uuid);
-	rc = open_members(ai, spec, spec->read_only, why);
+	rc = load_members(ai, spec, cand, absent, why);
 	if (rc < 0) {
 		return rc;
 	}
-	load_candidates(ai, cand);
-	device_grown_candidates(ai->member, ai->members, cand);
-	asm_decide(cand, ai->members, &opt, ai->assembly);
-	if (ai->assembly->decision == ASM_REFUSE) {
-		return why_set(why, -EINVAL, "%s", ai->assembly->why);
+	asm_decide(cand, ai->members, &opt, as);
+	if (as->decision == ASM_REFUSE) {
+		return why_set(why, -EINVAL, "%s%s%s", as->why, absent[0] ? "; " : "", absent);
 	}
-	if (ai->assembly->decision == ASM_START_READONLY && !spec->read_only) {
-		return why_set(why, -EROFS, "%s%s", ai->assembly->why,
-			       strstr(ai->assembly->why, "--readonly") ? "" : "; use --readonly");
+	if (as->decision == ASM_START_READONLY && !spec->read_only) {
+		return why_set(why, -EROFS, "%s%s", as->why,
+			       strstr(as->why, "--readonly") ? "" : "; use --readonly");
+	}
+	if (absent[0]) {
+		append_note(as, absent);
 	}
 	release_foreign(ai);
 	return 0;
@@ -210,26 +231,34 @@ static void build_note(const struct array_instance *ai, const char *carries)
 	}
 }
 
+static int open_all(struct array_instance *ai, const struct array_spec *spec, bool read_only,
+		    struct asm_candidate *cand, char why[RAID_WHY_BYTES])
+{
+	for (uint32_t i = 0; i < ai->members; i++) {
+		int rc = open_member(ai, i, spec, read_only, why);
+
+		if (rc < 0) {
+			return rc;
+		}
+		device_candidate(&ai->member[i], &cand[i]);
+	}
+	return 0;
+}
+
 static int open_built(struct array_instance *ai, const struct array_spec *spec,
 		      struct asm_candidate *cand, char why[RAID_WHY_BYTES])
 {
 	char carries[RAID_WHY_BYTES] = "";
 	struct geo_params params;
-	int rc = open_members(ai, spec, spec->read_only, why);
+	int rc = open_all(ai, spec, spec->read_only, cand, why);
 
-	if (rc < 0) {
-		return rc;
-	}
-	load_candidates(ai, cand);
-	if (!spec->read_only && !spec->force && carries_something(ai, cand, carries)) {
+	if (rc == 0 && !spec->read_only && !spec->force && carries_something(ai, cand, carries)) {
 		close_members(ai);
-		rc = open_members(ai, spec, true, why);
-		if (rc < 0) {
-			return rc;
-		}
-		load_candidates(ai, cand);
+		rc = open_all(ai, spec, true, cand, why);
 	}
-	rc = build_params(ai, spec, &params, why);
+	if (rc == 0) {
+		rc = build_params(ai, spec, &params, why);
+	}
 	if (rc == 0) {
 		rc = asm_build(&params, cand, ai->members, ai->assembly, why);
 	}

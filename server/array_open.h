@@ -37,6 +37,10 @@ struct array_spec {
  * wrong and what to do: the text after "refused: ". *out may come back read-only though the spec
  * did not ask (ASM_START_READONLY): it is refused instead, offering --readonly, because a client
  * must not find a read-only disk by surprise.
+ *
+ * A device that is gone (ENOENT, ENXIO, ENODEV, EIO) counts as an absent member, named in
+ * assembly->note; with build it is an error. member[i].fd is -1 for absent, unreadable and foreign
+ * candidates. The daemon logs assembly->note.
  */
 int array_open(const struct array_spec *spec, struct array_instance **out,
 	       char why[RAID_WHY_BYTES]);

@@ -117,6 +117,17 @@ static int wait_for_lock(const char *path, const struct stat *st, const struct d
 	}
 }
 
+bool device_same(const char *path_a, const char *path_b)
+{
+	struct stat a, b;
+
+	if (stat(path_a, &a) < 0 || stat(path_b, &b) < 0) {
+		return false;
+	}
+	return (a.st_dev == b.st_dev && a.st_ino == b.st_ino) ||
+	       (S_ISBLK(a.st_mode) && S_ISBLK(b.st_mode) && a.st_rdev == b.st_rdev);
+}
+
 /* The name may have been given to another file while we waited for the lock. */
 static bool same_file(const char *path, const struct stat *st)
 {

@@ -32,13 +32,25 @@ struct device_options {
  */
 int device_open(const char *path, const struct device_options *opt, struct member_dev *out,
 		char why[RAID_WHY_BYTES]);
-void device_close(struct member_dev *dev);
+void device_close(struct member_dev *dev); /* also after a failed open */
+
+/* Do two paths name the same device or file? A second open would wait for our own lock. */
+bool device_same(const char *path_a, const char *path_b);
 
 /*
  * Read what asm_decide() wants to know: superblock at each location (most recent ctime wins when
  * several are valid), bad-block log. Fills cand whole, errors included; cand->name is dev->path.
  */
 void device_candidate(const struct member_dev *dev, struct asm_candidate *cand);
+
+/*
+ * Is this what device_open() says of a device that is not there or does not answer (against one
+ * that others hold, or that we may not open)? A redundant array starts without such a member; then
+ * device_absent_candidate() stands for it: unreadable, with rc and why from device_open().
+ */
+bool device_is_absent(int rc);
+void device_absent_candidate(const char *path, int rc, const char why[RAID_WHY_BYTES],
+			     struct asm_candidate *cand);
 
 /* Give candidates without superblock a second look at the place a sibling's data_size implies
  * (grown files). */

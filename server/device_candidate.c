@@ -96,6 +96,20 @@ void device_candidate(const struct member_dev *dev, struct asm_candidate *cand)
 	}
 }
 
+bool device_is_absent(int rc)
+{
+	return rc == -ENOENT || rc == -ENXIO || rc == -ENODEV || rc == -EIO;
+}
+
+void device_absent_candidate(const char *path, int rc, const char why[RAID_WHY_BYTES],
+			     struct asm_candidate *cand)
+{
+	memset(cand, 0, sizeof *cand);
+	cand->name = path;
+	cand->load_err = rc == -ENOENT ? -ENODEV : rc; /* ENOENT means no superblock */
+	snprintf(cand->why, sizeof cand->why, "%s", why);
+}
+
 /* Sectors a device must have at least to hold the member as a sibling describes it. */
 static uint64_t wanted_sectors(const struct sb *sibling)
 {
