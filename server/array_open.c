@@ -176,7 +176,8 @@ static int build_params(const struct array_instance *ai, const struct array_spec
 	for (uint32_t i = 0; i < p->slots; i++) {
 		uint64_t size_bytes = ai->member[i].props.size_bytes;
 
-		if (size_bytes < spec->offset_bytes + RAID_SECTOR_BYTES) {
+		if (size_bytes < RAID_SECTOR_BYTES ||
+		    size_bytes - RAID_SECTOR_BYTES < spec->offset_bytes) {
 			return why_set(why, -ENOSPC, "%s has %llu bytes: nothing is left for data",
 				       ai->member[i].path, (unsigned long long)size_bytes);
 		}
