@@ -20,6 +20,8 @@ struct words {
 	struct cmdline *out;
 	const char *file, *control, *pid_file;
 	bool have_control, read_only, force, volatile_cache, listens_given;
+	bool have_raid0_layout;
+	uint32_t raid0_layout;
 	bool have_direct, have_level, have_loops, have_safe_mode, have_drain;
 	enum device_direct direct;
 	enum log_level level;
@@ -209,6 +211,14 @@ static int option_direct(struct words *w, const char *arg, char why[RAID_WHY_BYT
 	return config_parse_direct(arg, &w->direct, why);
 }
 
+static int option_raid0_layout(struct words *w, const char *arg, char why[RAID_WHY_BYTES])
+{
+	w->have_raid0_layout = true;
+	return geo_layout_parse(RAID_LEVEL_0, arg, &w->raid0_layout)
+		       ? why_set(why, -EINVAL, "'%s' is not one of original, alternate", arg)
+		       : 0;
+}
+
 static int option_loops(struct words *w, const char *arg, char why[RAID_WHY_BYTES])
 {
 	w->have_loops = true;
@@ -276,6 +286,8 @@ static const struct row {
 	{'r', "readonly", NULL, option_readonly, "write nothing to any member"},
 	{0, "force", NULL, option_force, "start what is doubtful"},
 	{0, "direct", "on|off|auto", option_direct, "direct I/O on the members (auto)"},
+	{0, "raid0-layout", "original|alternate", option_raid0_layout,
+	 "of a RAID 0 with unequal members that records none"},
 	{0, "loops", "N", option_loops, "data-plane threads (1)"},
 	{'f', "foreground", NULL, option_foreground, "do not become a daemon"},
 	{0, "check", NULL, option_check, "show what would be served; start nothing"},
@@ -401,6 +413,9 @@ static int apply(struct words *w, char why[RAID_WHY_BYTES])
 		c->array[i].force |= w->force;
 		c->array[i].volatile_cache |= w->volatile_cache;
 		c->array[i].direct = w->have_direct ? w->direct : c->array[i].direct;
+		if (w->have_raid0_layout) {
+			c->array[i].raid0_layout = (enum geo_raid0_layout)w->raid0_layout;
+		}
 	}
 	if (w->given.listens) {
 		for (uint32_t i = 0; i < c->listens; i++) {

@@ -1,0 +1,569 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The order of start and stop, and nothing else: what is done in each step belongs to the other
+ * files. Until serve() nothing has been written to any member and nobody has been accepted, so a
+ * start that fails before it just ends.
+ */
+#include "server/daemon.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <event2/event.h>
+
+#include "raid/why.h"
+#include "server/admin.h"
+#include "server/background.h"
+#include "server/daemon_internal.h"
+#include "server/daemon_job.h"
+#include "server/daemon_notice.h"
+#include "server/log.h"
+#include "server/loop.h"
+#include "server/wire.h"
+
+static int no_memory(char why[RAID_WHY_BYTES])
+{
+	return why_set(why, -ENOMEM, "out of memory");
+}
+
+/* ---- stopping ------------------------------------------------------------------------------ */
+
+struct drain {
+	struct daemon *d;
+	struct loop *loop;
+};
+
+static void drain_work(void *arg)
+{
+	struct drain *w = arg;
+
+	loop_drain(w->loop, w->d->cmd->config.limits.drain_ms);
+}
+
+static void array_stopped(void *ctx, int err, const char *why)
+{
+}
+
+void daemon_arrays_changed(struct daemon *d)
+{
+	char why[RAID_WHY_BYTES];
+
+	if (d->state != DAEMON_CLOSING) {
+		return;
+	}
+	for (uint32_t i = 0; i < d->arrays.count; i++) {
+		struct served *s = d->arrays.item[i];
+
+		/* A busy one comes back here when its command has ended. */
+		if (s->state == SERVED_RUNNING && arrays_stop(d, s, array_stopped, NULL, why)) {
+			log_error("array=%s is not stopped: %s", s->ai->name, why);
+			d->status = 1;
+			event_base_loopbreak(d->base);
+			return;
+		}
+	}
+	if (!d->arrays.count && !d->arrays.starting) {
+		d->state = DAEMON_ENDED;
+		event_base_loopbreak(d->base);
+	}
+}
+
+static void loops_drained(struct daemon *d)
+{
+	notices_deliver(d->notices);
+	handshake_io_cut(&d->sessions.io, "the server is stopping");
+	d->state = DAEMON_CLOSING;
+	daemon_arrays_changed(d);
+}
+
+static void drain_done(void *arg)
+{
+	struct drain *w = arg;
+	struct daemon *d = w->d;
+
+	free(w);
+	if (!--d->loops_draining) {
+		loops_drained(d);
+	}
+}
+
+void daemon_stop(struct daemon *d, const char *why)
+{
+	if (d->state != DAEMON_SERVING) {
+		return;
+	}
+	log_info("stopping: %s sessions=%u", why, d->sessions.count);
+	background_notify("STOPPING=1");
+	d->state = DAEMON_DRAINING;
+	listen_release(&d->listeners);
+	handshake_io_stop(&d->sessions.io);
+	captive_terminate(&d->captive);
+	for (uint32_t i = 0; i < d->loop_count; i++) {
+		struct drain *w = malloc(sizeof *w);
+
+		if (w) {
+			*w = (struct drain){.d = d, .loop = d->loops[i]};
+		}
+		if (!w || job_start(d->base, drain_work, drain_done, w)) {
+			/* Without a thread to wait in: cut instead of draining. */
+			log_error("out of memory: sessions are cut");
+			free(w);
+			loop_drain(d->loops[i], 0);
+			continue;
+		}
+		d->loops_draining++;
+	}
+	if (!d->loops_draining) {
+		loops_drained(d);
+	}
+}
+
+/* ---- signals and notices ------------------------------------------------------------------- */
+
+static void on_terminate(evutil_socket_t number, short what, void *arg)
+{
+	struct daemon *d = arg;
+
+	if (d->state == DAEMON_SERVING) {
+		daemon_stop(d, number == SIGINT ? "SIGINT" : "SIGTERM");
+		return;
+	}
+	log_warning("stopping in a hurry: sessions are cut");
+	for (uint32_t i = 0; i < d->loop_count; i++) {
+		loop_hurry(d->loops[i]);
+	}
+}
+
+static void on_hangup(evutil_socket_t number, short what, void *arg)
+{
+	log_warning("SIGHUP: the configuration is not reloaded; restart the daemon");
+}
+
+static void on_child(evutil_socket_t number, short what, void *arg)
+{
+	struct daemon *d = arg;
+	int status;
+
+	if (captive_reap(&d->captive, &status)) {
+		if (d->state == DAEMON_SERVING) {
+			d->status = status;
+		}
+		daemon_stop(d, "the command has ended");
+	}
+}
+
+static void on_session_ended(void *ctx, uint64_t session, const char *why)
+{
+	struct daemon *d = ctx;
+
+	sessions_ended(&d->sessions, session, why);
+}
+
+/* -s: the one session is over. */
+static void on_sessions_changed(void *ctx)
+{
+	struct daemon *d = ctx;
+
+	if (d->cmd->single && !d->sessions.count) {
+		daemon_stop(d, "the session has ended");
+	}
+}
+
+static enum log_level event_level(enum raid_event_type type)
+{
+	switch (type) {
+	case RAID_EV_DIRTY:
+	case RAID_EV_CLEAN:
+		return LOG_LEVEL_DEBUG;
+	case RAID_EV_READ_REPAIRED:
+	case RAID_EV_MEMBER_GONE:
+		return LOG_LEVEL_INFO;
+	case RAID_EV_READ_ERROR:
+	case RAID_EV_WRITE_ERROR:
+	case RAID_EV_DEADLINE:
+	case RAID_EV_SB_ERROR:
+		return LOG_LEVEL_WARNING;
+	case RAID_EV_MEMBER_FAILED:
+	case RAID_EV_LAST_COPY_ERROR:
+	case RAID_EV_FLUSH_LOST:
+	case RAID_EV_READ_ONLY:
+		break;
+	}
+	return LOG_LEVEL_ERROR;
+}
+
+static void on_raid_event(void *ctx, const struct array_instance *ai, const struct raid_event *ev)
+{
+	const char *member = ev->member < ai->members ? ai->member[ev->member].path : "-";
+
+	/* A failing disk can say this often, so it is limited as a hostile peer is. */
+	log_limited(event_level(ev->type),
+		    "%s array=%s member=%s offset=%llu length=%llu error=\"%s\"%s%s",
+		    raid_event_name(ev->type), ai->name, member, (unsigned long long)ev->maddr,
+		    (unsigned long long)ev->len, ev->err ? strerror(-ev->err) : "",
+		    ev->why ? " why=" : "", ev->why ? ev->why : "");
+}
+
+static void on_events_dropped(void *ctx, uint64_t events)
+{
+	log_limited(LOG_LEVEL_WARNING, "events of arrays were dropped count=%llu",
+		    (unsigned long long)events);
+}
+
+/* ---- starting ------------------------------------------------------------------------------ */
+
+/* stdin may be a file, which epoll does not take. */
+static struct event_base *make_base(bool any_file)
+{
+	struct event_config *config = event_config_new();
+	struct event_base *base;
+
+	if (!config) {
+		return NULL;
+	}
+	if (any_file) {
+		event_config_require_features(config, EV_FEATURE_FDS);
+	}
+	base = event_base_new_with_config(config);
+	event_config_free(config);
+	return base;
+}
+
+static int catch_signals(struct daemon *d)
+{
+	static const struct {
+		int number;
+		event_callback_fn run;
+	} wanted[] = {{SIGTERM, on_terminate},
+		      {SIGINT, on_terminate},
+		      {SIGHUP, on_hangup},
+		      {SIGCHLD, on_child}};
+
+	signal(SIGPIPE, SIG_IGN);
+	for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
+		d->signal[i] = evsignal_new(d->base, wanted[i].number, wanted[i].run, d);
+		if (!d->signal[i] || event_add(d->signal[i], NULL) < 0) {
+			return -ENOMEM;
+		}
+	}
+	return 0;
+}
+
+static int create_loops(struct daemon *d, char why[RAID_WHY_BYTES])
+{
+	const struct config *c = &d->cmd->config;
+
+	d->loops = calloc(c->loops, sizeof(struct loop *));
+	if (!d->loops) {
+		return no_memory(why);
+	}
+	for (; d->loop_count < c->loops; d->loop_count++) {
+		const struct loop_config lc = {
+			.index = d->loop_count,
+			.loops = c->loops,
+			.payload_bytes = c->limits.payload_bytes,
+			.large_bytes = c->limits.large_bytes,
+			.depth_max = c->limits.depth_max,
+			.on_session_end = notices_session_end,
+			.on_raid_event = notices_raid_event,
+			.ctx = d->notices,
+		};
+		int err = loop_create(&lc, &d->loops[d->loop_count], why);
+
+		if (err) {
+			return err;
+		}
+	}
+	return 0;
+}
+
+static int listen_default(struct daemon *d, char why[RAID_WHY_BYTES])
+{
+	/* Loopback only: without TLS and accounts, the network is the user's explicit word. */
+	static const char *const addresses[] = {"127.0.0.1", "[::1]"};
+	int err = 0;
+
+	for (size_t i = 0; i < 2; i++) {
+		char address[32];
+
+		snprintf(address, sizeof address, "%s:%d", addresses[i], NBD_DEFAULT_PORT);
+		err = listen_add(&d->listeners, address, 0, why);
+		if (err && err != -EADDRNOTAVAIL && err != -EAFNOSUPPORT) {
+			return err;
+		}
+	}
+	return d->listeners.count ? 0 : err;
+}
+
+/* The control socket's default place is a folder under /run that may not be there yet. */
+static void make_parent(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	char *folder = slash && slash != path ? strndup(path, (size_t)(slash - path)) : NULL;
+
+	if (folder) {
+		mkdir(folder, 0755); /* what is wrong with it, bind() says */
+	}
+	free(folder);
+}
+
+/* Bound, but nobody is accepted yet. */
+static int bind_all(struct daemon *d, uint32_t inherited, char why[RAID_WHY_BYTES])
+{
+	const struct config *c = &d->cmd->config;
+	char address[128];
+	int err = 0;
+
+	if (d->cmd->run) {
+		err = captive_prepare(&d->captive, why);
+		if (!err) {
+			snprintf(address, sizeof address, "unix:%s", d->captive.socket);
+			err = listen_add(&d->listeners, address, 0600, why);
+		}
+	} else if (!d->cmd->single && !inherited) {
+		for (uint32_t i = 0; !err && i < c->listens; i++) {
+			err = listen_add(&d->listeners, c->listen[i], c->socket_mode, why);
+		}
+		if (!err && !c->listens) {
+			err = listen_default(d, why);
+		}
+	}
+	if (!err && c->control && !d->control.count) {
+		make_parent(c->control);
+		snprintf(address, sizeof address, "unix:%s", c->control);
+		err = listen_add(&d->control, address, 0600, why);
+	}
+	return err;
+}
+
+static void on_accepted(void *ctx, int fd, const char *peer)
+{
+	struct daemon *d = ctx;
+
+	sessions_start(&d->sessions, fd, fd, true, peer);
+}
+
+/* The session of -s: its descriptors are moved away from 0 and 1, which the loop will close. */
+static int start_single(struct daemon *d, char why[RAID_WHY_BYTES])
+{
+	int in = dup(STDIN_FILENO), out = dup(STDOUT_FILENO), type;
+	socklen_t len = sizeof type;
+	bool socket = !getsockopt(in, SOL_SOCKET, SO_TYPE, &type, &len);
+
+	if (in < 0 || out < 0) {
+		return why_set(why, -errno, "-s: stdin and stdout: %s", strerror(errno));
+	}
+	if (socket) {
+		close(out);
+		out = in;
+	}
+	sessions_start(&d->sessions, in, out, socket, "stdin");
+	return 0;
+}
+
+static int init_sessions(struct daemon *d)
+{
+	const struct config *c = &d->cmd->config;
+
+	d->sessions.io.base = d->base;
+	d->sessions.io.handshake.exports = &d->exports;
+	d->sessions.io.handshake.list = c->list;
+	d->sessions.io.deadline_ms = c->limits.handshake_ms;
+	d->sessions.max = c->limits.connections;
+	d->sessions.loops = d->loops;
+	d->sessions.loop_count = d->loop_count;
+	d->sessions.ended = on_sessions_changed;
+	d->sessions.ctx = d;
+	return sessions_init(&d->sessions);
+}
+
+/* Everything that can be refused, before anything runs. */
+static int prepare(struct daemon *d, char why[RAID_WHY_BYTES])
+{
+	const struct notices_config nc = {
+		.sessions_max = d->cmd->config.limits.connections,
+		.session_ended = on_session_ended,
+		.raid_event = on_raid_event,
+		.dropped = on_events_dropped,
+		.ctx = d,
+	};
+	struct notices_config with_base = nc;
+	uint32_t inherited = 0;
+	int err;
+
+	d->base = make_base(d->cmd->single);
+	with_base.base = d->base;
+	d->notices = d->base ? notices_create(&with_base) : NULL;
+	if (!d->notices || catch_signals(d)) {
+		return no_memory(why);
+	}
+	err = listen_inherit(&d->listeners, &d->control, &inherited, why);
+	if (!err) {
+		err = arrays_open(&d->arrays, &d->cmd->config, why);
+	}
+	if (!err) {
+		err = create_loops(d, why);
+	}
+	if (!err) {
+		err = arrays_attach(d, why);
+	}
+	if (!err) {
+		err = bind_all(d, inherited, why);
+	}
+	return !err && init_sessions(d) ? no_memory(why) : err;
+}
+
+/* Loops run, then clients are accepted. */
+static int serve(struct daemon *d, char why[RAID_WHY_BYTES])
+{
+	sigset_t all, old;
+	int err = 0;
+
+	/* Signals are for this thread. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	for (uint32_t i = 0; !err && i < d->loop_count; i++) {
+		err = loop_start(d->loops[i], d->loops, why);
+	}
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (err) {
+		return err;
+	}
+	if (listen_start(&d->listeners, d->base, on_accepted, d)) {
+		return no_memory(why);
+	}
+	d->admin = admin_create(d);
+	return d->admin ? 0 : no_memory(why);
+}
+
+/* The export that the ready lines and the captive command name. */
+static const char *first_export(const struct daemon *d)
+{
+	const struct export *e = exports_default(&d->exports);
+
+	if (!e && d->exports.count) {
+		e = d->exports.item[0];
+	}
+	return e ? e->name : "";
+}
+
+static int write_pid_file(const char *path)
+{
+	FILE *f = fopen(path, "we");
+	int err;
+
+	if (!f) {
+		return -errno;
+	}
+	err = fprintf(f, "%ld\n", (long)getpid()) < 0 ? -errno : 0;
+	return fclose(f) && !err ? -errno : err;
+}
+
+static int start_captive(struct daemon *d, char why[RAID_WHY_BYTES])
+{
+	char *uri = listen_uri(&d->listeners, 0, first_export(d));
+	int err = uri ? captive_start(&d->captive, d->cmd->run, uri, first_export(d), why)
+		      : no_memory(why);
+
+	free(uri);
+	return err;
+}
+
+/* Tell everyone who waits, the pid file last. */
+static int announce(struct daemon *d, int ready_fd, char why[RAID_WHY_BYTES])
+{
+	const char *pid_file = d->cmd->config.pid_file;
+	int err = 0;
+
+	for (uint32_t i = 0; !d->cmd->run && i < d->listeners.count; i++) {
+		char *uri = listen_uri(&d->listeners, i, first_export(d));
+
+		printf("ready: %s\n", uri ? uri : "");
+		free(uri);
+	}
+	fflush(stdout);
+	background_notify("READY=1");
+	if (pid_file) {
+		err = write_pid_file(pid_file);
+		if (err) {
+			return why_set(why, err, "pid file %s: %s", pid_file, strerror(-err));
+		}
+	}
+	if (ready_fd >= 0) {
+		background_ready(ready_fd);
+	}
+	return 0;
+}
+
+static int start(struct daemon *d, int ready_fd, char why[RAID_WHY_BYTES])
+{
+	int err = prepare(d, why);
+
+	if (!err) {
+		err = serve(d, why);
+	}
+	if (!err) {
+		err = announce(d, ready_fd, why);
+	}
+	if (err) {
+		return err;
+	}
+	d->state = DAEMON_SERVING;
+	if (d->cmd->single) {
+		return start_single(d, why);
+	}
+	return d->cmd->run ? start_captive(d, why) : 0;
+}
+
+/* ---- the whole ----------------------------------------------------------------------------- */
+
+static void release(struct daemon *d)
+{
+	admin_release(d->admin);
+	listen_release(&d->control);
+	for (uint32_t i = 0; i < d->loop_count; i++) {
+		loop_destroy(d->loops[i]);
+	}
+	free(d->loops);
+	arrays_release(&d->arrays);
+	exports_release(&d->exports);
+	sessions_release(&d->sessions);
+	captive_release(&d->captive);
+	notices_free(d->notices);
+	for (size_t i = 0; i < sizeof d->signal / sizeof d->signal[0]; i++) {
+		event_free(d->signal[i]);
+	}
+	event_base_free(d->base);
+	libevent_global_shutdown();
+	if (d->cmd->config.pid_file) {
+		unlink(d->cmd->config.pid_file);
+	}
+}
+
+int daemon_run(const struct cmdline *cmd, int ready_fd)
+{
+	struct daemon d = {.cmd = cmd, .state = DAEMON_STARTING, .started_s = time(NULL)};
+	char why[RAID_WHY_BYTES] = "";
+
+	if (start(&d, ready_fd, why)) {
+		fprintf(stderr, "refused: %s\n", why);
+		/* The rest goes with the process: nothing has been written and nobody served. */
+		listen_release(&d.listeners);
+		listen_release(&d.control);
+		captive_release(&d.captive);
+		return 1;
+	}
+	event_base_dispatch(d.base);
+	if (d.state == DAEMON_ENDED) {
+		log_info("stopped");
+		release(&d);
+	}
+	return d.status;
+}

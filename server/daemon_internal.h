@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The daemon's state, shared by the files of the control plane that drive it (daemon*.c, admin*.c).
+ * Everything here belongs to the event base's thread.
+ *
+ *   STARTING -> SERVING   daemon_run: everything is up
+ *   SERVING  -> DRAINING  daemon_stop: nothing new is accepted, sessions end
+ *   DRAINING -> CLOSING   all loops have drained: arrays stop
+ *   CLOSING  -> ENDED     no array is left: the event base leaves its loop
+ */
+#ifndef SERVER_DAEMON_INTERNAL_H
+#define SERVER_DAEMON_INTERNAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+
+#include "server/captive.h"
+#include "server/cmdline.h"
+#include "server/daemon_arrays.h"
+#include "server/daemon_sessions.h"
+#include "server/exports.h"
+#include "server/listen.h"
+
+enum daemon_state {
+	DAEMON_STARTING,
+	DAEMON_SERVING,
+	DAEMON_DRAINING,
+	DAEMON_CLOSING,
+	DAEMON_ENDED,
+};
+
+struct daemon {
+	const struct cmdline *cmd;
+	enum daemon_state state;
+	int status; /* exit status */
+	time_t started_s;
+
+	struct event_base *base;
+	struct event *signal[4];
+	struct notices *notices;
+	struct loop **loops;
+	uint32_t loop_count, loops_draining;
+
+	struct array_set arrays;
+	struct export_table exports;
+	struct sessions sessions;
+	struct listen_set listeners, control;
+	struct admin *admin;
+	struct captive captive;
+};
+
+/* Begin the orderly end; harmless when it has begun. why is for the log. */
+void daemon_stop(struct daemon *d, const char *why);
+
+/* An array has stopped, or a command on one has ended: go on with a stop that waits for it. */
+void daemon_arrays_changed(struct daemon *d);
+
+#endif
