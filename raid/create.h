@@ -40,8 +40,11 @@ struct create_plan {
 	struct sb sb[RAID_SLOTS_MAX]; /* for the slots that are not missing */
 };
 
-/* Returns 0; -EINVAL (impossible wish), -ENOSPC (a device too small), -ENOTSUP; why says which and
- * why. */
+/*
+ * Returns 0; -EINVAL (impossible wish), -ENOSPC (a device too small), -ENOTSUP; why says which and
+ * why. One slot is legal for linear, RAID 0 and 1: whether that is meant, the caller asks. Slots
+ * are counted from 0 in why: slot k is the k-th device on the command line.
+ */
 int create_plan(const struct create_params *p, struct create_plan *out, char why[RAID_WHY_BYTES]);
 
 #endif

@@ -180,7 +180,7 @@ int geo_init(struct geometry *g, const struct geo_params *p, char why[RAID_WHY_B
 	default:
 		return why_set(why, -ENOTSUP, "unknown raid level %d", (int)p->level);
 	}
-	if (!err && g->array_sectors > GEO_SECTORS_MAX) {
+	if (!err && (!g->array_sectors || g->array_sectors > GEO_SECTORS_MAX)) {
 		return why_set(why, -EINVAL, "impossible array size of %llu sectors",
 			       (unsigned long long)g->array_sectors);
 	}

@@ -40,6 +40,21 @@ static bool make_zone(const struct geometry *g, uint64_t first_row, uint64_t fir
 	return z->members > 0;
 }
 
+/*
+ * md clears the bits of chunk - 1 in what a member holds. For a chunk that is a power of two that
+ * changes nothing; for others it gives up part of the last rows. It has to be the same here, or
+ * what lies at the end of our array would be missing from the kernel's.
+ */
+static uint64_t exported_sectors(const struct geometry *g)
+{
+	uint64_t sectors = 0;
+
+	for (uint32_t k = 0; k < g->p.slots; k++) {
+		sectors += rows_of(g, k) * g->p.chunk_sectors & ~(uint64_t)(g->p.chunk_sectors - 1);
+	}
+	return sectors;
+}
+
 static bool layout_matters(const struct geometry *g)
 {
 	/* In zone 0 both layouts agree, and in a zone of one member; such a zone is the last. */
@@ -71,7 +86,7 @@ int geo_raid0_init(struct geometry *g, char why[RAID_WHY_BYTES])
 		row = z->end_row;
 		chunk += (z->end_row - z->first_row) * z->members;
 	}
-	g->array_sectors = chunk * g->p.chunk_sectors;
+	g->array_sectors = exported_sectors(g);
 	if (layout_matters(g) && g->p.layout != GEO_RAID0_ORIGINAL &&
 	    g->p.layout != GEO_RAID0_ALTERNATE) {
 		return why_set(why, -EUCLEAN,
@@ -121,15 +136,13 @@ void geo_raid0_map(const struct geometry *g, uint64_t addr, uint64_t len, struct
 	out->copy[0].maddr = geo_data_start(g, slot) + row * g->chunk_bytes + inside;
 }
 
-bool geo_raid0_unmap(const struct geometry *g, uint32_t slot, uint64_t data_addr, uint64_t *addr)
+/* Array address of the place of a slot in a row it takes part in. */
+static uint64_t addr_of_place(const struct geometry *g, uint32_t slot, uint64_t row)
 {
-	uint64_t inside, row = geo_chunk_of(g, data_addr, &inside), first;
 	const struct geo_zone *z = g->zone;
 	uint32_t at = 0, turn;
+	uint64_t first;
 
-	if (row >= rows_of(g, slot)) {
-		return false;
-	}
 	while (z->end_row <= row) {
 		z++;
 	}
@@ -140,11 +153,32 @@ bool geo_raid0_unmap(const struct geometry *g, uint32_t slot, uint64_t data_addr
 	 */
 	first = z->first_chunk + (row - z->first_row) * z->members;
 	turn = g->p.layout == GEO_RAID0_ORIGINAL ? (uint32_t)(first % z->members) : 0;
-	*addr = (first + (at + z->members - turn) % z->members) * g->chunk_bytes + inside;
-	return true;
+	return (first + (at + z->members - turn) % z->members) * g->chunk_bytes;
+}
+
+bool geo_raid0_unmap(const struct geometry *g, uint32_t slot, uint64_t data_addr, uint64_t *addr)
+{
+	uint64_t inside, row = geo_chunk_of(g, data_addr, &inside);
+
+	if (row >= rows_of(g, slot)) {
+		return false;
+	}
+	*addr = addr_of_place(g, slot, row) + inside;
+	return *addr < g->array_sectors * RAID_SECTOR_BYTES;
 }
 
 uint64_t geo_raid0_used_sectors(const struct geometry *g, uint32_t slot)
 {
-	return rows_of(g, slot) * g->p.chunk_sectors;
+	uint64_t row = rows_of(g, slot);
+
+	/* The part that is given up is less than a chunk for each member: few rows to go back. */
+	while (row--) {
+		uint64_t sector = addr_of_place(g, slot, row) / RAID_SECTOR_BYTES;
+
+		if (sector < g->array_sectors) {
+			return row * g->p.chunk_sectors +
+			       min_u64(g->p.chunk_sectors, g->array_sectors - sector);
+		}
+	}
+	return 0;
 }

@@ -37,8 +37,9 @@ static int parse_layout(struct geometry *g, char why[RAID_WHY_BYTES])
 	g->copies = g->near * g->far;
 	if (g->copies < 2 || g->copies > g->p.slots) {
 		return why_set(why, -EINVAL,
-			       "layout 0x%x asks for %u copies; %u slots can hold 2 to %u", layout,
-			       g->copies, g->p.slots, g->p.slots);
+			       "layout 0x%x makes %u copies: at least 2 are needed, and %u slots "
+			       "hold no more than %u",
+			       layout, g->copies, g->p.slots, g->p.slots);
 	}
 	if (g->copies > RAID_COPIES_MAX) {
 		return why_set(why, -ENOTSUP, "%u copies: this version handles at most %d",

@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Layout of a new array, field by field what mdadm 4.2 writes without a bitmap (md-format §6), so
+ * that either side can take over the other's arrays and leave the same room for what comes later:
+ * a bitmap, a reshape. Only the default chunk is our own.
+ *
+ * All numbers are sectors. Order of work: data offset (from the first device), component size (from
+ * the smallest), then one superblock per member.
+ */
+#include "raid/create.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "raid/base/bytes.h"
+#include "raid/base/check.h"
+#include "raid/geometry.h"
+#include "raid/why.h"
+
+enum {
+	DEFAULT_CHUNK = 128, /* what NBD clients send fills whole rows; mdadm's is 1024 */
+	CHUNK_MIN = 8,
+	RAID1_UNIT = 128, /* RAID 1 has no chunk; its size is rounded to this */
+	DEVICE_MIN = 24,
+	DATA_MIN = 10, /* less is not a valid data_size */
+	SB_SECTORS = 8,
+	BBLOG_SECTORS = 8,
+	MAX_DEV = 128,		 /* fills one sector; more than RAID_SLOTS_MAX */
+	HEADROOM_MAX = 262144,	 /* 128 MiB before the data, for a later reshape */
+	DATA_OFFSET_UNIT = 2048, /* 1 MiB */
+	DATA_OFFSET_FIXED = 24,	 /* superblock area and bad-block log, in mdadm's reckoning */
+	RAID10_NEAR_2 = 0x102,
+};
+
+STATIC_CHECK((int)MAX_DEV >= (int)RAID_SLOTS_MAX, "a role for every slot");
+
+/* What has been decided so far. */
+struct plan {
+	const struct create_params *p;
+	uint32_t chunk, layout;
+	uint64_t data_offset;
+	uint64_t component; /* 0 for linear and RAID 0 */
+	uint64_t data_size[RAID_SLOTS_MAX];
+	char *why;
+};
+
+/* Room kept for a write-intent bitmap beside so much data, whether there is one or not. */
+static uint64_t bitmap_reserve(uint64_t sectors)
+{
+	if (sectors < 128) {
+		return 0;
+	}
+	if (sectors - 128 >= 419430400) { /* 200 GiB */
+		return 256;
+	}
+	return sectors - 8 > 16777216 /* 8 GiB */ ? 128 : 8;
+}
+
+static bool has_component(const struct create_params *p)
+{
+	return p->level == RAID_LEVEL_1 || p->level == RAID_LEVEL_10;
+}
+
+static uint64_t super_offset(const struct create_params *p, uint64_t dev_sectors)
+{
+	switch (p->version) {
+	case SB_V1_0:
+		return (dev_sectors - 16) & ~(uint64_t)7;
+	case SB_V1_1:
+		return 0;
+	default:
+		return 8;
+	}
+}
+
+/* ---- wishes -------------------------------------------------------------------------------- */
+
+static int check_slots(const struct create_params *p, char *why)
+{
+	uint32_t present = 0;
+
+	if (!p->slots || p->slots > RAID_SLOTS_MAX) {
+		return why_set(why, -EINVAL, "%u slots: 1 to %d are possible", p->slots,
+			       RAID_SLOTS_MAX);
+	}
+	for (uint32_t k = 0; k < p->slots; k++) {
+		uint32_t block = p->slot[k].logical_block;
+
+		if (p->slot[k].missing) {
+			continue;
+		}
+		present++;
+		if (block < 512 || block > 4096 || !is_pow2_u64(block)) {
+			return why_set(
+				why, -EINVAL,
+				"slot %u: a logical block of %u bytes cannot be used: 512 to "
+				"4096",
+				k, block);
+		}
+		if (p->slot[k].dev_sectors < DEVICE_MIN) {
+			return why_set(why, -ENOSPC,
+				       "slot %u: a device of %llu sectors is too small", k,
+				       (unsigned long long)p->slot[k].dev_sectors);
+		}
+	}
+	if (!present) {
+		return why_set(why, -EINVAL, "all devices are missing: at least one is needed");
+	}
+	if (!has_component(p) && present < p->slots) {
+		return why_set(why, -EINVAL, "%s cannot do without a device: none may be missing",
+			       geo_level_name(p->level));
+	}
+	return 0;
+}
+
+static int choose_chunk(struct plan *plan)
+{
+	const struct create_params *p = plan->p;
+	bool optional = p->level == RAID_LEVEL_LINEAR;
+
+	if (p->level == RAID_LEVEL_1) {
+		if (p->chunk_sectors) {
+			return why_set(plan->why, -EINVAL, "raid1 has no chunk");
+		}
+		return 0;
+	}
+	plan->chunk = p->chunk_sectors || optional ? p->chunk_sectors : DEFAULT_CHUNK;
+	if (plan->chunk && plan->chunk < CHUNK_MIN) {
+		return why_set(plan->why, -EINVAL, "chunk of %u bytes: at least 4 KiB is needed",
+			       plan->chunk * RAID_SECTOR_BYTES);
+	}
+	for (uint32_t k = 0; k < p->slots; k++) {
+		uint32_t block = p->slot[k].logical_block;
+
+		if (!p->slot[k].missing && (uint64_t)plan->chunk * RAID_SECTOR_BYTES % block) {
+			return why_set(plan->why, -EINVAL,
+				       "chunk of %llu bytes is no multiple of the logical block of "
+				       "slot %u, %u bytes",
+				       (unsigned long long)plan->chunk * RAID_SECTOR_BYTES, k,
+				       block);
+		}
+	}
+	return 0;
+}
+
+static int choose_layout(struct plan *plan)
+{
+	const struct create_params *p = plan->p;
+
+	switch (p->level) {
+	case RAID_LEVEL_0:
+		plan->layout = p->have_layout ? p->layout : GEO_RAID0_ORIGINAL;
+		return 0;
+	case RAID_LEVEL_10:
+		plan->layout = p->have_layout ? p->layout : RAID10_NEAR_2;
+		return 0;
+	default:
+		if (p->have_layout) {
+			return why_set(plan->why, -EINVAL, "%s has no layouts",
+				       geo_level_name(p->level));
+		}
+		return 0;
+	}
+}
+
+static int check_wishes(struct plan *plan)
+{
+	const struct create_params *p = plan->p;
+	int err;
+
+	switch (p->level) {
+	case RAID_LEVEL_LINEAR:
+	case RAID_LEVEL_0:
+	case RAID_LEVEL_1:
+	case RAID_LEVEL_10:
+		break;
+	default:
+		return why_set(plan->why, -ENOTSUP,
+			       "%s: this version makes linear, raid0, raid1 and raid10",
+			       geo_level_name(p->level));
+	}
+	if (p->version != SB_V1_0 && p->version != SB_V1_1 && p->version != SB_V1_2) {
+		return why_set(plan->why, -ENOTSUP,
+			       "metadata 0.90 is only read: make the array with 1.0, 1.1 or 1.2");
+	}
+	if (p->size_sectors && !has_component(p)) {
+		return why_set(plan->why, -EINVAL, "%s uses each device whole: it takes no size",
+			       geo_level_name(p->level));
+	}
+	err = check_slots(p, plan->why);
+	if (!err) {
+		err = choose_chunk(plan);
+	}
+	if (!err) {
+		err = choose_layout(plan);
+	}
+	return err;
+}
+
+/* ---- sizes --------------------------------------------------------------------------------- */
+
+static int choose_data_offset(struct plan *plan)
+{
+	const struct create_params *p = plan->p;
+	uint64_t dev, headroom = HEADROOM_MAX;
+	uint32_t first = 0;
+
+	if (p->version == SB_V1_0) {
+		if (p->data_offset_sectors) {
+			return why_set(plan->why, -EINVAL,
+				       "metadata 1.0 has its data at the begin of the device: it "
+				       "takes no data offset");
+		}
+		return 0;
+	}
+	if (p->data_offset_sectors) {
+		uint64_t min = super_offset(p, 0) + SB_SECTORS;
+
+		if (p->data_offset_sectors < min || p->data_offset_sectors % SB_SECTORS) {
+			return why_set(
+				plan->why, -EINVAL,
+				"data offset of %llu sectors: a multiple of 8 from %llu on is "
+				"needed",
+				(unsigned long long)p->data_offset_sectors,
+				(unsigned long long)min);
+		}
+		plan->data_offset = p->data_offset_sectors;
+		return 0;
+	}
+	while (p->slot[first].missing) {
+		first++;
+	}
+	dev = p->slot[first].dev_sectors;
+	/* No more than a thousandth of the device, but two chunks. */
+	while (headroom * 1024 > dev && headroom / 2 >= 2 * (uint64_t)plan->chunk) {
+		headroom /= 2;
+	}
+	plan->data_offset =
+		round_up_u64(DATA_OFFSET_FIXED + bitmap_reserve(dev) + headroom, DATA_OFFSET_UNIT);
+	return 0;
+}
+
+/* Sectors for data on a device, before any rounding; 0 if the metadata leaves none. */
+static uint64_t available(const struct plan *plan, uint32_t slot)
+{
+	uint64_t dev = plan->p->slot[slot].dev_sectors, reserve = BBLOG_SECTORS;
+
+	if (plan->p->version != SB_V1_0) {
+		return dev > plan->data_offset ? dev - plan->data_offset : 0;
+	}
+	if (has_component(plan->p)) {
+		reserve += bitmap_reserve(dev);
+	}
+	dev = super_offset(plan->p, dev);
+	return dev > reserve ? dev - reserve : 0;
+}
+
+/* Least data a device must hold for the array to have any. */
+static uint64_t least_data(const struct plan *plan)
+{
+	switch (plan->p->level) {
+	case RAID_LEVEL_1:
+		return plan->p->size_sectors ? plan->p->size_sectors : RAID1_UNIT;
+	case RAID_LEVEL_10:
+		return max_u64(plan->p->size_sectors, plan->chunk);
+	default:
+		return max_u64(plan->chunk, DATA_MIN);
+	}
+}
+
+static int choose_sizes(struct plan *plan)
+{
+	const struct create_params *p = plan->p;
+	uint64_t least = least_data(plan), smallest = UINT64_MAX;
+
+	for (uint32_t k = 0; k < p->slots; k++) {
+		uint64_t room;
+
+		if (p->slot[k].missing) {
+			continue;
+		}
+		room = available(plan, k);
+		if (room < least) {
+			return why_set(plan->why, -ENOSPC,
+				       "slot %u: a device of %llu sectors is too small: beside the "
+				       "metadata %llu are left for data, %llu are needed",
+				       k, (unsigned long long)p->slot[k].dev_sectors,
+				       (unsigned long long)room, (unsigned long long)least);
+		}
+		smallest = min_u64(smallest, room);
+	}
+	if (!has_component(p)) {
+		return 0;
+	}
+	plan->component = p->size_sectors ? p->size_sectors : smallest;
+	if (p->level == RAID_LEVEL_10) {
+		plan->component = round_down_u64(plan->component, plan->chunk);
+	} else if (!p->size_sectors) {
+		plan->component = round_down_u64(plan->component, RAID1_UNIT);
+	}
+	if (plan->component < (p->level == RAID_LEVEL_1 ? DATA_MIN : plan->chunk)) {
+		return why_set(plan->why, -EINVAL, "a size of %llu sectors is too small",
+			       (unsigned long long)p->size_sectors);
+	}
+	return 0;
+}
+
+/* data_size: up to the end of the device, or (1.0) to what is reserved before the superblock. */
+static void choose_data_sizes(struct plan *plan)
+{
+	const struct create_params *p = plan->p;
+
+	for (uint32_t k = 0; k < p->slots; k++) {
+		uint64_t dev = p->slot[k].dev_sectors;
+
+		if (p->slot[k].missing) {
+			continue;
+		}
+		plan->data_size[k] = p->version == SB_V1_0 ? super_offset(p, dev) - BBLOG_SECTORS -
+								     bitmap_reserve(plan->component)
+							   : dev - plan->data_offset;
+	}
+}
+
+/* The geometry has the last word on whether the wishes go together, and knows the array's size. */
+static int check_geometry(const struct plan *plan, uint64_t *array_sectors)
+{
+	const struct create_params *p = plan->p;
+	struct geo_params gp = {
+		.level = p->level,
+		.layout = plan->layout,
+		.chunk_sectors = plan->chunk,
+		.slots = p->slots,
+		.component_sectors = plan->component,
+	};
+	bool present[RAID_SLOTS_MAX] = {false};
+	struct geometry g;
+	int err;
+
+	for (uint32_t k = 0; k < p->slots; k++) {
+		present[k] = !p->slot[k].missing;
+		if (present[k]) {
+			gp.slot[k].data_offset_sectors = plan->data_offset;
+			gp.slot[k].data_sectors = plan->data_size[k];
+		}
+	}
+	err = geo_init(&g, &gp, plan->why);
+	if (err) {
+		return err == -ENOTSUP ? err : -EINVAL;
+	}
+	if (!geo_enough(&g, present)) {
+		return why_set(plan->why, -EINVAL,
+			       "too many missing: the devices given do not hold a copy of every "
+			       "block");
+	}
+	*array_sectors = g.array_sectors;
+	return 0;
+}
+
+/* ---- superblocks --------------------------------------------------------------------------- */
+
+static void place_bblog(const struct plan *plan, struct sb *sb)
+{
+	uint64_t after_bitmap = SB_SECTORS + bitmap_reserve(plan->component);
+	uint64_t room = sb->data_offset - sb->super_offset; /* 1.1 and 1.2 */
+
+	sb->bblog_size = BBLOG_SECTORS;
+	if (plan->p->version == SB_V1_0) {
+		sb->bblog_offset = -BBLOG_SECTORS;
+	} else if (room >= after_bitmap + BBLOG_SECTORS) {
+		sb->bblog_offset = (int32_t)after_bitmap;
+	} else if (room >= SB_SECTORS + BBLOG_SECTORS) {
+		sb->bblog_offset = (int32_t)room - BBLOG_SECTORS;
+	} else {
+		sb->bblog_size = 0;
+	}
+}
+
+/* Record the layout where data sizes differ at all, as mdadm does; older kernels know nothing of
+ * the feature and refuse an array that has it. */
+static bool record_raid0_layout(const struct plan *plan)
+{
+	if (plan->p->level != RAID_LEVEL_0 || plan->layout == GEO_RAID0_UNKNOWN) {
+		return false;
+	}
+	for (uint32_t k = 1; k < plan->p->slots; k++) {
+		if (plan->data_size[k] != plan->data_size[0]) {
+			return true;
+		}
+	}
+	return false;
+}
+
+static void fill_sb(const struct plan *plan, uint32_t slot, struct sb *sb)
+{
+	const struct create_params *p = plan->p;
+
+	sb->version = p->version;
+	sb->feature_map = record_raid0_layout(plan) ? SB_FEATURE_RAID0_LAYOUT : 0;
+	memcpy(sb->set_uuid, p->set_uuid, sizeof sb->set_uuid);
+	snprintf(sb->set_name, sizeof sb->set_name, "%s", p->name);
+	sb->ctime_s = sb->utime_s = p->ctime_s;
+	sb->level = p->level;
+	sb->layout = plan->layout;
+	sb->size = plan->component;
+	sb->chunksize = plan->chunk;
+	sb->raid_disks = p->slots;
+	sb->data_offset = plan->data_offset;
+	sb->data_size = plan->data_size[slot];
+	sb->super_offset = super_offset(p, p->slot[slot].dev_sectors);
+	sb->dev_number = slot;
+	memcpy(sb->device_uuid, p->slot[slot].device_uuid, sizeof sb->device_uuid);
+	sb->resync_offset = has_component(p) && !p->assume_clean ? 0 : SB_IN_SYNC;
+	place_bblog(plan, sb);
+	sb->max_dev = MAX_DEV;
+	for (uint32_t i = 0; i < SB_ROLES_MAX; i++) {
+		sb->dev_roles[i] = SB_ROLE_SPARE;
+	}
+	for (uint32_t k = 0; k < p->slots; k++) {
+		if (!p->slot[k].missing) {
+			sb->dev_roles[k] = (uint16_t)k;
+		}
+	}
+}
+
+int create_plan(const struct create_params *p, struct create_plan *out, char why[RAID_WHY_BYTES])
+{
+	struct plan plan = {.p = p, .why = why};
+	int err;
+
+	memset(out, 0, sizeof *out);
+	err = check_wishes(&plan);
+	if (!err) {
+		err = choose_data_offset(&plan);
+	}
+	if (!err) {
+		err = choose_sizes(&plan);
+	}
+	if (err) {
+		return err;
+	}
+	choose_data_sizes(&plan);
+	err = check_geometry(&plan, &out->array_sectors);
+	if (err) {
+		return err;
+	}
+	out->component_sectors = plan.component;
+	for (uint32_t k = 0; k < p->slots; k++) {
+		if (!p->slot[k].missing) {
+			fill_sb(&plan, k, &out->sb[k]);
+		}
+	}
+	return 0;
+}
