@@ -1,0 +1,35 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# A member that is missing, one that is failed by hand: the data stays right, the survivors know, the old member is not
+# trusted when it comes back, and the last copy cannot be failed.
+# shellcheck source=functions.sh
+. "$(dirname "$0")/functions.sh"
+requires nbdcopy --version
+requires_nbdsh
+requires jq --version
+requires_build nbd-raidd nbd-raidctl
+for level in 1,3 10,4; do
+	n=${level#*,}
+	mapfile -t m < <(members "$n" 16M)
+	raidctl create --level="${level%,*}" --assume-clean "${m[@]}" >"$tmp/create.log" 2>&1 ||
+		fail "$(cat "$tmp/create.log")"
+	random_file data 10000000 1
+	random_file newer 10000000 2
+	start_raidd d --array "a:$(comma "${m[@]}")" --listen "unix:$tmp/d.sock"
+	nbdcopy --flush "$tmp/data" "$(uri d a)"
+	raidctl --control="$tmp/d.ctl" fail a "${m[0]}"
+	nbdcopy "$(uri d a)" - | head -c 10000000 | cmp - "$tmp/data"
+	raidctl --control="$tmp/d.ctl" --json status a >"$tmp/status.json"
+	grep -q faulty "$tmp/status.json" || fail "status: $(cat "$tmp/status.json")"
+	nbdcopy --flush "$tmp/newer" "$(uri d a)"
+	expect 1 'last|copy' raidctl --control="$tmp/d.ctl" fail a "${m[1]}" || :
+	stop_raidd d
+	rm -f "$tmp/d.log"
+
+	# The failed member comes back, listed first: it must be left out.
+	raidd --array "a:$(comma "${m[@]}")" --run "nbdcopy \"\$uri\" - | head -c 10000000 | cmp - '$tmp/newer'" \
+		>"$tmp/back.log" 2>&1 || fail "level $level: the old member is trusted"
+	# Without it.
+	raidd --array "a:$(comma "${m[@]:1}")" --run "nbdcopy \"\$uri\" - | head -c 10000000 | cmp - '$tmp/newer'"
+	mdadm --examine "${m[1]}" >"$tmp/examine.log" 2>&1 || :
+done
