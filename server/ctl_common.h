@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * nbd-raidctl inside: what the commands share. Each command is one function in its own ctl_*.c,
+ * named in the table of ctl_main.c. Commands write only what they say they write, after every check
+ * of every member has passed.
+ *
+ * Exit status: 0 done; 1 refused or failed (one line `refused: …` on stderr); 2 wrong usage.
+ */
+#ifndef SERVER_CTL_COMMON_H
+#define SERVER_CTL_COMMON_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "raid/sb.h"
+#include "server/device.h"
+
+enum ctl_exit { CTL_OK = 0, CTL_REFUSED = 1, CTL_USAGE = 2 };
+
+enum { CTL_LOCK_WAIT_MS = 3000 }; /* long enough for udev to finish looking at a device */
+
+#define CTL_CONTROL_PATH "/run/nbd-raidd/control"
+#define CTL_MDADM_CONF	 "/etc/mdadm/mdadm.conf"
+
+/* The commands; argv[0] is the command's own name. */
+int ctl_create(int argc, char **argv);
+int ctl_examine(int argc, char **argv);
+int ctl_assemble(int argc, char **argv);
+int ctl_status(int argc, char **argv);
+int ctl_stop(int argc, char **argv);
+int ctl_fail(int argc, char **argv);
+int ctl_claim(int argc, char **argv);
+int ctl_zero_superblock(int argc, char **argv);
+
+/* ---- saying (ctl_util.c) --------------------------------------------------------------------- */
+
+/* One line on stderr; return CTL_REFUSED and CTL_USAGE. */
+int ctl_refused(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+int ctl_usage(const char *command, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* What getopt_long() did not take, said by us (opterr is 0). */
+int ctl_bad_option(const char *command, char **argv);
+
+/* Print indented and free it. */
+void ctl_print_json(json_t *value);
+
+/* Text that may come from a disk or a peer: invalid UTF-8 and control characters become '?'. */
+json_t *ctl_json_text(const char *text);
+const char *ctl_clean_text(const char *text, char *buf, size_t size);
+
+/* mdadm's sizes: KiB, or with a suffix s (sectors), K, M, G, T. Bytes; 0 or -EINVAL. */
+int ctl_parse_size(const char *text, uint64_t *bytes);
+
+/* " (11.00 MiB 11.53 MB)", empty below 5000 KiB, and "11.53MB": as mdadm prints sizes. */
+const char *ctl_size_note(uint64_t bytes, char buf[64]);
+const char *ctl_size_brief(uint64_t bytes, char buf[32]);
+
+/* "Mon Nov 30 15:48:36 2026", local time. */
+const char *ctl_time_text(uint64_t seconds, char buf[64]);
+
+/* 1.0, 1.1, 1.2, 0.90 */
+const char *ctl_version_name(enum sb_version version);
+
+/* The line that keeps mdadm's hands off an array. */
+void ctl_print_array_line(const uint8_t uuid[16]);
+
+/* ---- superblocks (ctl_member.c) -------------------------------------------------------------- */
+
+/* A superblock as found on a member, damaged ones included. */
+struct ctl_found {
+	struct sb_location loc;
+	uint8_t raw[SB_BYTES_MAX];
+	struct sb sb;		/* valid if err is 0 or -EBADMSG */
+	int err;		/* 0, -EBADMSG (checksum), -EUCLEAN (see why), -EIO … */
+	uint32_t csum_expected; /* v1.x with -EBADMSG */
+	char why[RAID_WHY_BYTES];
+};
+
+/* All superblocks of a member (location by location), returns how many. */
+uint32_t ctl_find_superblocks(const struct member_dev *dev,
+			      struct ctl_found found[SB_LOCATIONS_MAX]);
+
+/* The one that speaks for the member: the newest valid one, else a damaged one; NULL if none. */
+const struct ctl_found *ctl_best_superblock(const struct ctl_found *found, uint32_t count);
+
+/* Overwrite a superblock with zeroes. 0 or -errno. */
+int ctl_wipe(const struct member_dev *dev, struct sb_location loc);
+
+/* ---- what examine prints (ctl_examine_*.c) --------------------------------------------------- */
+
+struct ctl_examined {
+	const struct member_dev *dev;
+	const struct ctl_found *found;
+	struct asm_candidate *cand; /* bad blocks */
+};
+
+void ctl_examine_v1(const struct ctl_examined *e);
+void ctl_examine_v090(const struct ctl_examined *e);
+json_t *ctl_examine_json(const struct ctl_examined *e);
+void ctl_examine_export(const struct ctl_examined *e);
+
+/* Array size in bytes as mdadm states it (component times data members), 0 if it does not. */
+uint64_t ctl_array_bytes(const struct sb *sb);
+
+/* "AA.A": A active, . missing, R replacing. */
+const char *ctl_array_state(const struct sb *sb, char buf[SB_ROLES_MAX + 1]);
+
+/* Layout in mdadm's words, empty where the level has none or none is recorded. */
+const char *ctl_layout_text(const struct sb *sb, char buf[32]);
+
+/* ---- the daemon (ctl_socket.c) --------------------------------------------------------------- */
+
+/*
+ * Send one request to the daemon's control socket and wait for the answer; takes the reference of
+ * request. Returns the answer (also one with "ok": false), or NULL after saying why on stderr.
+ */
+json_t *ctl_ask(const char *control_path, json_t *request);
+
+/* True if the answer says ok, else says the error on stderr as a refusal. */
+bool ctl_answer_ok(const json_t *answer);
+
+#endif

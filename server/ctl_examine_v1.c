@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The text of `nbd-raidctl examine` for version 1 superblocks: mdadm's fields and our additions. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "raid/base/bytes.h"
+#include "server/ctl_common.h"
+
+__attribute__((format(printf, 2, 3))) static void field(const char *label, const char *fmt, ...)
+{
+	va_list ap;
+
+	printf("%15s : ", label);
+	va_start(ap, fmt);
+	vprintf(fmt, ap);
+	va_end(ap);
+	putchar('\n');
+}
+
+static void sectors_field(const char *label, uint64_t sectors)
+{
+	char note[64];
+
+	field(label, "%llu sectors%s", (unsigned long long)sectors,
+	      ctl_size_note(sectors * RAID_SECTOR_BYTES, note));
+}
+
+static void identity(const struct sb *sb)
+{
+	char text[64], uuid[37];
+
+	field("Magic", "%08x", SB_MAGIC);
+	field("Version", "%s", ctl_version_name(sb->version));
+	field("Feature Map", "0x%x", sb->feature_map);
+	for (uint32_t bit = 1; bit && bit <= SB_FEATURE_ALL; bit <<= 1) {
+		if (sb->feature_map & bit) {
+			field("Feature", "%s", sb_feature_name(bit));
+		}
+	}
+	field("Array UUID", "%s", sb_uuid_text(sb->set_uuid, uuid));
+	field("Name", "%s", ctl_clean_text(sb->set_name, text, sizeof text));
+	field("Creation Time", "%s", ctl_time_text(sb->ctime_s, text));
+	field("Raid Level", "%s", geo_level_name((enum raid_level)sb->level));
+	field("Raid Devices", "%u", sb->raid_disks);
+	putchar('\n');
+}
+
+/* Sectors that the bitmap at at of the device takes, 0 if there is no readable header. */
+static uint64_t bitmap_sectors(const struct member_dev *dev, uint64_t at)
+{
+	uint8_t header[256];
+	uint64_t sync, chunk;
+
+	if (device_read(dev, at * RAID_SECTOR_BYTES, header, sizeof header) < 0) {
+		return 0;
+	}
+	sync = get_le64(header + 40);
+	chunk = get_le32(header + 52) / RAID_SECTOR_BYTES;
+	if (!chunk) {
+		return 0;
+	}
+	return ((sync / chunk + (sync % chunk != 0) + 7) / 8 + sizeof header + RAID_SECTOR_BYTES -
+		1) /
+	       RAID_SECTOR_BYTES;
+}
+
+/* Does the array use only part of the data space? A journal uses all, linear and 0 what there is.
+ */
+static bool uses_size(const struct sb *sb)
+{
+	return sb->size && sb_own_role(sb) != SB_ROLE_JOURNAL;
+}
+
+/* Room on the member that nothing uses: before the data, and after it up to what comes next. */
+static void unused_space(const struct ctl_examined *e)
+{
+	const struct sb *sb = &e->found->sb;
+	uint64_t super = sb->super_offset, data_end, limit;
+	bool bitmap = sb->feature_map & SB_FEATURE_BITMAP;
+	bool ppl = sb->feature_map & (SB_FEATURE_PPL | SB_FEATURE_MULTIPLE_PPLS);
+
+	if (sb->version == SB_V1_0) {
+		data_end = sb->data_offset + (sb->size ? sb->size : sb->data_size);
+		limit = super;
+		if (sb->bblog_size && sb->bblog_offset < 0) {
+			limit = min_u64(limit, super + (uint64_t)(int64_t)sb->bblog_offset);
+		}
+		if (bitmap && sb->bitmap_offset < 0) {
+			limit = min_u64(limit, super + (uint64_t)(int64_t)sb->bitmap_offset);
+		}
+		if (ppl && sb->ppl_offset < 0) {
+			limit = min_u64(limit, super + (uint64_t)(int64_t)sb->ppl_offset);
+		}
+		if (sb->data_offset || limit != data_end) {
+			field("Unused Space", "before=%llu sectors, after=%lld sectors",
+			      (unsigned long long)sb->data_offset, (long long)(limit - data_end));
+		}
+		return;
+	}
+	limit = super + 72; /* superblock and the place that is kept for a bitmap */
+	if (bitmap && sb->bitmap_offset > 0) {
+		uint64_t at = super + (uint64_t)sb->bitmap_offset;
+
+		limit = max_u64(limit, at + bitmap_sectors(e->dev, at));
+	}
+	if (sb->bblog_size && sb->bblog_offset > 0) {
+		limit = max_u64(limit, super + (uint64_t)sb->bblog_offset + sb->bblog_size);
+	}
+	if (ppl && sb->ppl_offset > 0) {
+		limit = max_u64(limit, super + (uint64_t)sb->ppl_offset + sb->ppl_size);
+	}
+	field("Unused Space", "before=%lld sectors, after=%llu sectors",
+	      (long long)(sb->data_offset - limit),
+	      (unsigned long long)(uses_size(sb) ? sb->data_size - sb->size : 0));
+}
+
+static void sizes(const struct ctl_examined *e)
+{
+	const struct sb *sb = &e->found->sb;
+	uint64_t array_bytes = ctl_array_bytes(sb);
+	char note[64];
+
+	sectors_field("Avail Dev Size", sb->data_size);
+	if (array_bytes) {
+		field("Array Size", "%llu KiB%s", (unsigned long long)array_bytes / 1024,
+		      ctl_size_note(array_bytes, note));
+	}
+	if (sb->size != sb->data_size && sb->level != RAID_LEVEL_0) {
+		sectors_field("Used Dev Size", sb->size);
+	}
+	if (sb->data_offset) {
+		field("Data Offset", "%llu sectors", (unsigned long long)sb->data_offset);
+	}
+	if (sb->feature_map & SB_FEATURE_NEW_OFFSET) {
+		field("New Offset", "%llu sectors",
+		      (unsigned long long)(sb->data_offset + (uint64_t)(int64_t)sb->new_offset));
+	}
+	field("Super Offset", "%llu sectors", (unsigned long long)sb->super_offset);
+	if (sb->feature_map & SB_FEATURE_RECOVERY_OFFSET) {
+		field("Recovery Offset", "%llu sectors", (unsigned long long)sb->recovery_offset);
+	}
+	if (!(sb->feature_map & SB_FEATURE_RESHAPE)) {
+		unused_space(e);
+	}
+}
+
+static void reshape(const struct sb *sb)
+{
+	char note[64], layout[GEO_LAYOUT_NAME_BYTES];
+
+	field("Reshape pos'n", "%llu%s", (unsigned long long)sb->reshape_position / 2,
+	      ctl_size_note(sb->reshape_position * RAID_SECTOR_BYTES, note));
+	if (sb->delta_disks) {
+		field("Delta Devices", "%d (%d->%u)", sb->delta_disks,
+		      (int)sb->raid_disks - sb->delta_disks, sb->raid_disks);
+	}
+	if (sb->new_level != (uint32_t)sb->level) {
+		field("New Level", "%s", geo_level_name((enum raid_level)(int32_t)sb->new_level));
+	}
+	if (sb->new_layout != sb->layout) {
+		field("New Layout", "%s",
+		      geo_layout_name((enum raid_level)(int32_t)sb->new_level, sb->new_layout,
+				      layout));
+	}
+	if (sb->new_chunk != sb->chunksize) {
+		field("New Chunksize", "%uK", sb->new_chunk / 2);
+	}
+	putchar('\n');
+}
+
+static void logs(const struct sb *sb)
+{
+	if (sb->feature_map & SB_FEATURE_BITMAP) {
+		field("Internal Bitmap", "%d sectors from superblock", sb->bitmap_offset);
+	}
+	if (sb->feature_map & (SB_FEATURE_PPL | SB_FEATURE_MULTIPLE_PPLS)) {
+		field("PPL", "%u sectors at offset %d sectors from superblock", sb->ppl_size,
+		      sb->ppl_offset);
+	}
+	if (sb->feature_map & SB_FEATURE_RESHAPE) {
+		reshape(sb);
+	}
+	if (sb->devflags & (SB_DEV_WRITE_MOSTLY | SB_DEV_FAIL_FAST)) {
+		field("Flags", "%s%s%s", sb->devflags & SB_DEV_WRITE_MOSTLY ? "write-mostly" : "",
+		      (sb->devflags & 3) == 3 ? " " : "",
+		      sb->devflags & SB_DEV_FAIL_FAST ? "failfast" : "");
+	}
+}
+
+static void layout_fields(const struct sb *sb)
+{
+	char layout[GEO_LAYOUT_NAME_BYTES];
+
+	if (ctl_layout_text(sb, layout)[0]) {
+		field("Layout", "%s", layout);
+	}
+	switch (sb->level) {
+	case RAID_LEVEL_1:
+		break;
+	case RAID_LEVEL_LINEAR:
+		field("Rounding", "%uK", sb->chunksize / 2);
+		break;
+	default:
+		field("Chunk Size", "%uK", sb->chunksize / 2);
+		break;
+	}
+	putchar('\n');
+}
+
+static void role_fields(const struct sb *sb)
+{
+	char state[SB_ROLES_MAX + 1];
+	uint16_t role = sb_own_role(sb);
+
+	switch (role) {
+	case SB_ROLE_SPARE:
+		field("Device Role", "spare");
+		break;
+	case SB_ROLE_FAULTY:
+		field("Device Role", "faulty");
+		break;
+	case SB_ROLE_JOURNAL:
+		field("Device Role", "Journal");
+		break;
+	default:
+		field("Device Role", "%s device %u",
+		      sb->feature_map & SB_FEATURE_REPLACEMENT ? "Replacement" : "Active", role);
+		break;
+	}
+	field("Array State", "%s ('A' == active, '.' == missing, 'R' == replacing)",
+	      ctl_array_state(sb, state));
+}
+
+static void bad_blocks(const struct asm_candidate *cand)
+{
+	if (cand->load_err) {
+		return;
+	}
+	for (uint32_t i = 0; i < cand->bad.count; i++) {
+		field("Bad Blocks", "%llu for %llu sectors",
+		      (unsigned long long)(cand->bad.range[i].maddr / RAID_SECTOR_BYTES),
+		      (unsigned long long)(cand->bad.range[i].len / RAID_SECTOR_BYTES));
+	}
+}
+
+void ctl_examine_v1(const struct ctl_examined *e)
+{
+	const struct sb *sb = &e->found->sb;
+	char text[64];
+
+	printf("%s:\n", e->dev->path);
+	identity(sb);
+	sizes(e);
+	field("State", "%s", sb->resync_offset == SB_IN_SYNC ? "clean" : "active");
+	if (sb->resync_offset != SB_IN_SYNC) {
+		field("Resync Offset", "%llu sectors%s", (unsigned long long)sb->resync_offset,
+		      sb->resync_offset ? "" : " (needs resync)");
+	}
+	field("Device UUID", "%s", sb_uuid_text(sb->device_uuid, text));
+	putchar('\n');
+	logs(sb);
+	field("Update Time", "%s", ctl_time_text(sb->utime_s, text));
+	if (sb->bblog_size && sb->bblog_offset) {
+		field("Bad Block Log", "%u entries available at offset %d sectors%s",
+		      sb->bblog_size * RAID_SECTOR_BYTES / 8u, sb->bblog_offset,
+		      sb->feature_map & SB_FEATURE_BAD_BLOCKS ? " - bad blocks present." : "");
+		bad_blocks(e->cand);
+	}
+	if (e->found->err == -EBADMSG) {
+		field("Checksum", "%x - expected %x", sb->sb_csum, e->found->csum_expected);
+	} else {
+		field("Checksum", "%x - correct", sb->sb_csum);
+	}
+	field("Events", "%llu", (unsigned long long)sb->events);
+	putchar('\n');
+	layout_fields(sb);
+	role_fields(sb);
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* nbd-raidctl: finds the command and calls it. */
+#include <stdio.h>
+#include <string.h>
+
+#include "server/ctl_common.h"
+
+struct command {
+	const char *name;
+	int (*run)(int argc, char **argv);
+	const char *arguments, *what;
+};
+
+static const struct command commands[] = {
+	{"create", ctl_create, "--level=LEVEL [OPTION…] MEMBER|missing …",
+	 "lay out a new array on its members"},
+	{"examine", ctl_examine, "[--json|--export] MEMBER…",
+	 "show what the superblocks of members say"},
+	{"assemble", ctl_assemble, "[--uuid=UUID] [--readonly] [--force] MEMBER…",
+	 "check that members form an array; ask a daemon to serve it"},
+	{"status", ctl_status, "[--test] [--json] [ARRAY]", "show the arrays a daemon serves"},
+	{"stop", ctl_stop, "ARRAY|--all", "stop an array, or the daemon"},
+	{"fail", ctl_fail, "ARRAY MEMBER", "take a member out of a running array"},
+	{"claim", ctl_claim, "[--config=FILE] UUID|MEMBER …",
+	 "keep the kernel's mdadm from taking an array"},
+	{"zero-superblock", ctl_zero_superblock, "MEMBER…", "erase the superblocks of members"},
+};
+
+enum { COMMANDS = sizeof commands / sizeof *commands };
+
+static void help(FILE *to)
+{
+	fprintf(to, "usage: nbd-raidctl COMMAND [OPTION…] [ARGUMENT…]\n\n");
+	for (int i = 0; i < COMMANDS; i++) {
+		fprintf(to, "  %s %s\n      %s\n", commands[i].name, commands[i].arguments,
+			commands[i].what);
+	}
+	fprintf(to, "\nnbd-raidctl(8) describes them all.\n");
+}
+
+int main(int argc, char **argv)
+{
+	if (argc < 2) {
+		help(stderr);
+		return CTL_USAGE;
+	}
+	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
+		help(stdout);
+		return CTL_OK;
+	}
+	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")) {
+		printf("nbd-raidctl %s\n", NBD_RAIDD_VERSION);
+		return CTL_OK;
+	}
+	for (int i = 0; i < COMMANDS; i++) {
+		if (!strcmp(argv[1], commands[i].name)) {
+			return commands[i].run(argc - 1, argv + 1);
+		}
+	}
+	return ctl_usage(NULL, "there is no command \"%s\"", argv[1]);
+}
