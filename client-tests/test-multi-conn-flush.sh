@@ -3,7 +3,7 @@
 # A FLUSH on one connection covers what others have been told is written: written on A, flushed on B, killed, read again.
 # shellcheck source=functions.sh
 . "$(dirname "$0")/functions.sh"
-requires python3 -c 'import nbd'
+requires_nbdsh
 requires_nbdsh
 requires_build nbd-raidd nbd-raidctl
 mapfile -t m < <(members 2 8M)

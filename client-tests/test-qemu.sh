@@ -5,6 +5,7 @@
 . "$(dirname "$0")/functions.sh"
 requires qemu-img --version
 requires qemu-io --version
+requires qemu-nbd --version
 requires_build nbd-raidd nbd-raidctl
 mapfile -t m < <(members 4 32M)
 raidctl create --level=10 --sparse "${m[@]}" >"$tmp/create.log" 2>&1 || fail "$(cat "$tmp/create.log")"

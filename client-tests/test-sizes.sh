@@ -4,6 +4,7 @@
 # shellcheck source=functions.sh
 . "$(dirname "$0")/functions.sh"
 requires nbdinfo --version
+requires mdadm --version
 requires_build nbd-raidd nbd-raidctl
 for bytes in 512 4096 1000448 1048576; do
 	truncate -s $bytes "$tmp/x.img"

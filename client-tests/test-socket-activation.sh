@@ -3,7 +3,6 @@
 # Socket activation: libnbd passes a listening socket (LISTEN_FDS); no other listener is opened.
 # shellcheck source=functions.sh
 . "$(dirname "$0")/functions.sh"
-requires python3 -c 'import nbd'
 requires_nbdsh
 requires_build nbd-raidd
 truncate -s 1M "$tmp/x.img"

@@ -3,7 +3,7 @@
 # -s: one session on stdin and stdout, over a socketpair (libnbd starts it) and over two pipes; the daemon ends with it.
 # shellcheck source=functions.sh
 . "$(dirname "$0")/functions.sh"
-requires python3 -c 'import nbd'
+requires_nbdsh
 requires nbdinfo --version
 requires_build nbd-raidd
 truncate -s 1M "$tmp/x.img"
