@@ -13,7 +13,7 @@ for metadata in 1.0 1.1 1.2; do
 	for f in "${m[@]}"; do
 		mdadm --examine --export "$f" | sort >"$tmp/theirs"
 		raidctl examine --export "$f" | sort >"$tmp/ours"
-		while IFS== read -r key value; do
+		while IFS='=' read -r key value; do
 			grep -qxF "$key=$value" "$tmp/ours" || fail "$metadata: $key=$value, but $(grep "^$key=" "$tmp/ours")"
 		done <"$tmp/theirs"
 		raidctl --json examine "$f" | jq -e . >/dev/null || fail "no JSON"
