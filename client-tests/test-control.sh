@@ -13,14 +13,14 @@ raidctl create --level=0 "${k[@]}" >"$tmp/create.log" 2>&1 || fail "$(cat "$tmp/
 start_raidd d --array "mirror:$(comma "${m[@]}")" --array "stripe:$(comma "${k[@]}")" --listen "unix:$tmp/d.sock"
 ctl()
 {
-	raidctl --control="$tmp/d.ctl" "$@"
+	raidctl "$1" --control="$tmp/d.ctl" "${@:2}"
 }
 ctl status >"$tmp/text"
 grep -q mirror "$tmp/text" && grep -q stripe "$tmp/text"
-ctl --json status | jq -e . >/dev/null
+ctl status --json | jq -e . >/dev/null
 expect 1 . ctl fail stripe "${k[0]}"
 ctl fail mirror "${m[0]}"
-ctl --json status mirror | jq -e '[.. | strings | select(. == "faulty")] | length > 0' >/dev/null
+ctl status --json mirror | jq -e '[.. | strings | select(. == "faulty")] | length > 0' >/dev/null
 expect 1 . ctl fail mirror "${m[1]}"
 expect 1 . ctl fail nosuch "${m[1]}"
 expect 1 . ctl status nosuch

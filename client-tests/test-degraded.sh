@@ -17,12 +17,12 @@ for level in 1,3 10,4; do
 	random_file newer 10000000 2
 	start_raidd d --array "a:$(comma "${m[@]}")" --listen "unix:$tmp/d.sock"
 	nbdcopy --flush "$tmp/data" "$(uri d a)"
-	raidctl --control="$tmp/d.ctl" fail a "${m[0]}"
+	raidctl fail --control="$tmp/d.ctl" a "${m[0]}"
 	nbdcopy "$(uri d a)" - | head -c 10000000 | cmp - "$tmp/data"
-	raidctl --control="$tmp/d.ctl" --json status a >"$tmp/status.json"
+	raidctl status --control="$tmp/d.ctl" --json a >"$tmp/status.json"
 	grep -q faulty "$tmp/status.json" || fail "status: $(cat "$tmp/status.json")"
 	nbdcopy --flush "$tmp/newer" "$(uri d a)"
-	expect 1 'last|copy' raidctl --control="$tmp/d.ctl" fail a "${m[1]}" || :
+	expect 1 'last|copy' raidctl fail --control="$tmp/d.ctl" a "${m[1]}" || :
 	stop_raidd d
 	rm -f "$tmp/d.log"
 

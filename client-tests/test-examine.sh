@@ -16,7 +16,7 @@ for metadata in 1.0 1.1 1.2; do
 		while IFS='=' read -r key value; do
 			grep -qxF "$key=$value" "$tmp/ours" || fail "$metadata: $key=$value, but $(grep "^$key=" "$tmp/ours")"
 		done <"$tmp/theirs"
-		raidctl --json examine "$f" | jq -e . >/dev/null || fail "no JSON"
+		raidctl examine --json "$f" | jq -e . >/dev/null || fail "no JSON"
 		raidctl examine "$f" >"$tmp/text"
 		grep -q correct "$tmp/text" && grep -q "offset=2" "$tmp/text"
 	done
