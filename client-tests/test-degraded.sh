@@ -7,6 +7,7 @@
 requires nbdcopy --version
 requires_nbdsh
 requires jq --version
+requires mdadm --version
 requires_build nbd-raidd nbd-raidctl
 for level in 1,3 10,4; do
 	n=${level#*,}
