@@ -73,7 +73,7 @@ RAIDTEST := $(B)/libraidtest.a
 
 SERVER_PKGS := liburing libevent_core libconfuse jansson blkid
 SERVER_LIBS = $(shell $(PKG_CONFIG) --libs $(SERVER_PKGS))
-RAIDTEST_LIBS = $(shell $(PKG_CONFIG) --libs jansson libcrypto)
+RAIDTEST_LIBS = $(shell $(PKG_CONFIG) --libs jansson libcrypto libzstd)
 CMOCKA_LIBS = $(shell $(PKG_CONFIG) --libs cmocka)
 LIBNBD_LIBS = $(shell $(PKG_CONFIG) --libs libnbd)
 
