@@ -37,6 +37,7 @@ refused 'No such file.*--file-size' -l1 "${m[0]}" "$tmp/none"
 refused 'same device' -l1 "${m[0]}" "$tmp/../${tmp##*/}/m0.img"
 refused 'missing' -l0 "${m[0]}" missing
 refused '.' -l1 missing missing
+refused 'one member' -l1 "${m[0]}"
 refused '.' -l5 "${m[0]}" "${m[3]}"
 refused '.' -l1 -z 1G "${m[0]}" "${m[3]}"
 # a file that was made for a create that is refused goes again

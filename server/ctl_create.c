@@ -277,8 +277,12 @@ static int write_all(struct create_args *a)
 
 static int create(struct create_args *a)
 {
-	int rc = open_members(a);
+	int rc;
 
+	if (a->members == 1 && !a->force) {
+		return ctl_refused("an array of one member is unusual; --force makes it");
+	}
+	rc = open_members(a);
 	if (rc == CTL_OK) {
 		rc = check_members(a);
 	}
