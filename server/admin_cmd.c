@@ -100,7 +100,8 @@ static json_t *array_json(struct served *s)
 		st->resync_offset == UINT64_MAX ? json_null()
 						: json_integer((json_int_t)st->resync_offset),
 		"flush_lost", (int)st->flush_lost, "events", (json_int_t)st->events, "uuid",
-		uuid_json(ai->assembly), "note", ai->assembly->note, "members", members);
+		uuid_json(ai->assembly), "note", admin_text(ai->assembly->note), "members",
+		members);
 	free(st);
 	return out;
 }

@@ -436,7 +436,12 @@ static int apply(struct words *w, char why[RAID_WHY_BYTES])
 		err = config_set_text(&c->pid_file, w->pid_file);
 	}
 	c->loops = w->have_loops ? w->loops : c->loops;
-	c->log_level = w->have_level ? w->level : c->log_level;
+	/* Under another program only what matters is said, unless asked for. */
+	if (w->have_level) {
+		c->log_level = w->level;
+	} else if (!w->file && (w->out->single || w->out->run)) {
+		c->log_level = LOG_LEVEL_WARNING;
+	}
 	c->limits.drain_ms = w->have_drain ? w->drain_ms : c->limits.drain_ms;
 	if (w->have_safe_mode) {
 		c->limits.raid.safe_mode_ms = w->safe_mode_ms;

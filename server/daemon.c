@@ -78,8 +78,8 @@ void daemon_arrays_changed(struct daemon *d)
 static void loops_drained(struct daemon *d)
 {
 	notices_deliver(d->notices);
-	handshake_io_cut(&d->sessions.io, "the server is stopping");
 	d->state = DAEMON_CLOSING;
+	handshake_io_cut(&d->sessions.io, "the server is stopping");
 	daemon_arrays_changed(d);
 }
 
@@ -482,7 +482,7 @@ static int announce(struct daemon *d, int ready_fd, char why[RAID_WHY_BYTES])
 	const char *pid_file = d->cmd->config.pid_file;
 	int err = 0;
 
-	for (uint32_t i = 0; !d->cmd->run && i < d->listeners.count; i++) {
+	for (uint32_t i = 0; !d->cmd->run && !d->cmd->single && i < d->listeners.count; i++) {
 		char *uri = listen_uri(&d->listeners, i, first_export(d));
 
 		printf("ready: %s\n", uri ? uri : "");
@@ -509,6 +509,12 @@ static int start(struct daemon *d, int ready_fd, char why[RAID_WHY_BYTES])
 	if (!err) {
 		err = serve(d, why);
 	}
+	if (!err && d->cmd->single) {
+		err = start_single(d, why);
+	}
+	if (!err && d->cmd->run) {
+		err = start_captive(d, why);
+	}
 	if (!err) {
 		err = announce(d, ready_fd, why);
 	}
@@ -516,18 +522,17 @@ static int start(struct daemon *d, int ready_fd, char why[RAID_WHY_BYTES])
 		return err;
 	}
 	d->state = DAEMON_SERVING;
-	if (d->cmd->single) {
-		return start_single(d, why);
-	}
-	return d->cmd->run ? start_captive(d, why) : 0;
+	return 0;
 }
 
 /* ---- the whole ----------------------------------------------------------------------------- */
 
+/* Also after a start that was refused: nothing has been written and nobody served then. */
 static void release(struct daemon *d)
 {
 	admin_release(d->admin);
 	listen_release(&d->control);
+	listen_release(&d->listeners);
 	for (uint32_t i = 0; i < d->loop_count; i++) {
 		loop_destroy(d->loops[i]);
 	}
@@ -538,13 +543,14 @@ static void release(struct daemon *d)
 	captive_release(&d->captive);
 	notices_free(d->notices);
 	for (size_t i = 0; i < sizeof d->signal / sizeof d->signal[0]; i++) {
-		event_free(d->signal[i]);
+		if (d->signal[i]) {
+			event_free(d->signal[i]);
+		}
 	}
-	event_base_free(d->base);
+	if (d->base) {
+		event_base_free(d->base);
+	}
 	libevent_global_shutdown();
-	if (d->cmd->config.pid_file) {
-		unlink(d->cmd->config.pid_file);
-	}
 }
 
 int daemon_run(const struct cmdline *cmd, int ready_fd)
@@ -554,16 +560,16 @@ int daemon_run(const struct cmdline *cmd, int ready_fd)
 
 	if (start(&d, ready_fd, why)) {
 		fprintf(stderr, "refused: %s\n", why);
-		/* The rest goes with the process: nothing has been written and nobody served. */
-		listen_release(&d.listeners);
-		listen_release(&d.control);
-		captive_release(&d.captive);
-		return 1;
-	}
-	event_base_dispatch(d.base);
-	if (d.state == DAEMON_ENDED) {
+		d.status = 1;
+	} else {
+		event_base_dispatch(d.base);
 		log_info("stopped");
+	}
+	if (d.state == DAEMON_STARTING || d.state == DAEMON_ENDED) {
 		release(&d);
+	}
+	if (cmd->config.pid_file && d.state != DAEMON_STARTING) {
+		unlink(cmd->config.pid_file);
 	}
 	return d.status;
 }

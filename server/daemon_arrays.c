@@ -137,7 +137,7 @@ int arrays_open(struct array_set *set, const struct config *config, char why[RAI
 	return 0;
 }
 
-static void log_array(const struct array_instance *ai)
+static void log_array(const struct daemon *d, const struct array_instance *ai)
 {
 	const struct assembly *as = ai->assembly;
 
@@ -145,7 +145,7 @@ static void log_array(const struct array_instance *ai)
 		 "loop=%u",
 		 ai->name, geo_level_name(as->geometry.p.level), as->geometry.p.slots, as->degraded,
 		 (unsigned long long)as->geometry.array_sectors * RAID_SECTOR_BYTES, ai->read_only,
-		 ai->index);
+		 ai->index % d->loop_count);
 	if (as->note[0]) {
 		log_warning("array=%s: %s", ai->name, as->note);
 	}
@@ -191,7 +191,7 @@ int arrays_attach(struct daemon *d, char why[RAID_WHY_BYTES])
 		if (err) {
 			return err;
 		}
-		log_array(d->arrays.item[i]->ai);
+		log_array(d, d->arrays.item[i]->ai);
 	}
 	for (uint32_t i = 0; i < c->exports; i++) {
 		struct served *s = arrays_find(&d->arrays, c->export[i].array);
@@ -435,7 +435,7 @@ static void start_done(void *arg)
 		c->err = s ? attach(d, c->ai, c->why) : why_set(c->why, -ENOMEM, "out of memory");
 	}
 	if (!c->err) {
-		log_array(c->ai);
+		log_array(d, c->ai);
 		c->err = add_export(d, c->ai, &export, c->why);
 		if (c->err) {
 			/* It runs, but nobody can reach it: stop is the way out. */
