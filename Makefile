@@ -43,7 +43,7 @@ ifeq ($(DEVELOPER),1)
 WARN += -Werror
 endif
 BASEFLAGS := -std=gnu11 -D_GNU_SOURCE -DNBD_RAIDD_VERSION='"$(VERSION)"' -I. -pthread $(OPT) $(WARN) $(SANFLAGS)
-LDBASE := -pthread $(SANFLAGS)
+LDBASE := -pthread -Wl,--as-needed $(SANFLAGS)
 
 ifneq ($(V),1)
 Q := @
