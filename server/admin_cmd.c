@@ -280,6 +280,7 @@ static bool take_members(struct config_array *a, const json_t *list)
 static void command_assemble(struct daemon *d, struct admin_call *call, const json_t *request)
 {
 	const char *name = json_string_value(json_object_get(request, "name"));
+	const char *uuid = json_string_value(json_object_get(request, "uuid"));
 	struct config_array *a;
 	struct config scratch;
 	char why[RAID_WHY_BYTES];
@@ -300,6 +301,12 @@ static void command_assemble(struct daemon *d, struct admin_call *call, const js
 		config_release(&scratch);
 		return;
 	}
+	if (uuid && config_parse_uuid(uuid, a->uuid, why)) {
+		admin_refuse(call, "%s", why);
+		config_release(&scratch);
+		return;
+	}
+	a->have_uuid = uuid != NULL;
 	a->read_only = json_is_true(json_object_get(request, "read-only"));
 	a->force = json_is_true(json_object_get(request, "force"));
 	err = arrays_start(d, a, on_done, call, why);

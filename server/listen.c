@@ -5,6 +5,7 @@
  */
 #include "server/listen.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
@@ -221,8 +222,11 @@ static int add_tcp(struct listen_set *set, const struct addrinfo *ai)
 static int split_address(const char *address, char host[256], const char **port)
 {
 	const char *colon = strrchr(address, ':'), *end = colon;
+	char *after;
 
-	if (!colon || !colon[1]) {
+	/* Checked here: getaddrinfo() takes 70000 for 4464. */
+	if (!colon || !isdigit((unsigned char)colon[1]) || strtoul(colon + 1, &after, 10) > 65535 ||
+	    *after) {
 		return -EINVAL;
 	}
 	*port = colon + 1;

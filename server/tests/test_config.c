@@ -26,7 +26,7 @@ static int parse(const char *text)
 	return err ? err : config_finish(&c, why);
 }
 
-static void everything(void **state)
+static void the_daemon_and_its_limits(void **state)
 {
 	static const char text[] =
 		"# a comment\n"
@@ -42,18 +42,7 @@ static void everything(void **state)
 		"  payload-bytes = 8M  large-bytes = 16M\n"
 		"  fragments = 64  buffer-bytes = 4M  safe-mode-ms = 1  read-deadline-ms = 2\n"
 		"  write-deadline-ms = 3  read-errors = 4  read-errors-window-s = 5\n"
-		"}\n"
-		"array \"data\" {\n"
-		"  members = { \"/dev/sdb\", \"/dev/sdc\" }\n"
-		"  uuid = 00112233:44556677:8899aabb:ccddeeff\n"
-		"  read-only = true  force = on  direct = off  raid0-layout = alternate\n"
-		"  volatile = 1\n"
-		"}\n"
-		"array raw { build = raid10 layout = f2 chunk = 64K offset = 1M\n"
-		"  members = { /a, /b } }\n"
-		"export \"public\" { array = data description = \"for all\" default = yes }\n"
-		"export raw { read-only = true }\n";
-	const struct config_array *a;
+		"}\n";
 
 	(void)state;
 	assert_int_equal(parse(text), 0);
@@ -78,6 +67,25 @@ static void everything(void **state)
 	assert_int_equal(c.limits.raid.write_deadline_ms, 3);
 	assert_int_equal(c.limits.raid.read_errors_max, 4);
 	assert_int_equal(c.limits.raid.read_errors_window_s, 5);
+}
+
+static void arrays_and_exports(void **state)
+{
+	static const char text[] =
+		"array \"data\" {\n"
+		"  members = { \"/dev/sdb\", \"/dev/sdc\" }\n"
+		"  uuid = 00112233:44556677:8899aabb:ccddeeff\n"
+		"  read-only = true  force = on  direct = off  raid0-layout = alternate\n"
+		"  volatile = 1\n"
+		"}\n"
+		"array raw { build = raid10 layout = f2 chunk = 64K offset = 1M\n"
+		"  members = { /a, /b } }\n"
+		"export \"public\" { array = data description = \"for all\" default = yes }\n"
+		"export raw { read-only = true }\n";
+	const struct config_array *a;
+
+	(void)state;
+	assert_int_equal(parse(text), 0);
 	assert_int_equal(c.arrays, 2);
 	a = &c.array[0];
 	assert_string_equal(a->name, "data");
@@ -262,7 +270,8 @@ static int teardown(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(everything),
+		cmocka_unit_test(the_daemon_and_its_limits),
+		cmocka_unit_test(arrays_and_exports),
 		cmocka_unit_test(what_is_left_out_has_a_default),
 		cmocka_unit_test(several_exports_of_one_array),
 		cmocka_unit_test(errors_name_file_line_and_option),
