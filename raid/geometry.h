@@ -47,7 +47,7 @@ struct geo_zone {
 
 struct geometry {
 	struct geo_params p;
-	uint64_t array_sectors; /* exported size: exactly the kernel's */
+	uint64_t array_sectors; /* exported size */
 	uint32_t copies; /* of every block: 1 for linear and 0; slots for 1; near * far for 10 */
 
 	/* RAID 0 and 10 */
@@ -88,10 +88,8 @@ struct geo_piece {
 
 /*
  * Check the parameters (they may come from a hostile superblock) and derive the rest.
- * Returns 0; -EINVAL for impossible values, RAID 10 layouts that would put two blocks into one
- * place among them; -ENOTSUP for a level, or a number of slots or copies, that this version cannot
- * run; -EUCLEAN for RAID 0 zones whose layout matters and is not recorded. why says what is wrong.
- * Far sets are mapped; that such arrays are only read is for the assembly to decide.
+ * Returns 0; -EINVAL for impossible values; -ENOTSUP for a level this version cannot run;
+ * -EUCLEAN for RAID 0 zones whose layout matters and is not recorded. why says what is wrong.
  */
 int geo_init(struct geometry *g, const struct geo_params *p, char why[RAID_WHY_BYTES]);
 

@@ -175,14 +175,6 @@ static int plan(struct create_args *a)
 		}
 	}
 	if (create_plan(p, &a->plan, why) < 0) {
-		unsigned int slot;
-		int text = 0;
-
-		/* the planner knows slots; the user knows them by name */
-		if (sscanf(why, "slot %u: %n", &slot, &text) == 1 && text && slot < a->members &&
-		    a->member[slot].path) {
-			return ctl_refused("%s: %s", a->member[slot].path, why + text);
-		}
 		return ctl_refused("%s", why);
 	}
 	return CTL_OK;

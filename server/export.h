@@ -31,6 +31,7 @@ struct array_instance {
 	struct member_dev *member; /* index = raid_io.member = index in assembly->member */
 	struct loop *loop;	   /* owner; only its thread calls raid_*() */
 	uint32_t index;		   /* dense, for the loops' tables */
+	struct loop_array *plane;  /* the data plane's, from loop_add_array to loop_remove_array */
 };
 
 struct export

@@ -49,7 +49,6 @@ void tx_shared_init(struct tx_shared *s, struct bufs *bufs)
 	memset(s, 0, sizeof *s);
 	s->bufs = bufs;
 	list_init(&s->free_requests);
-	list_init(&s->free_frags);
 	list_init(&s->large_wait);
 }
 
@@ -62,12 +61,24 @@ void tx_shared_add_requests(struct tx_shared *s, struct tx_request *r, uint32_t 
 	s->requests.total += n;
 }
 
-void tx_shared_add_frags(struct tx_shared *s, struct tx_frag *f, uint32_t n)
+void tx_target_init(struct tx_target *g,
+		    uint64_t (*split)(const void *ctx, enum raid_op op, uint64_t addr,
+				      uint64_t len),
+		    const void *ctx)
+{
+	memset(g, 0, sizeof *g);
+	g->split = split;
+	g->ctx = ctx;
+	list_init(&g->free_frags);
+}
+
+void tx_target_add_frags(struct tx_target *g, struct tx_frag *f, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++) {
 		f[i].raid.user = &f[i];
-		list_append(&s->free_frags, &f[i].queue);
+		list_append(&g->free_frags, &f[i].queue);
 	}
+	g->frags.total += n;
 }
 
 void tx_init(struct transmission *t, const struct tx_config *config)
@@ -131,8 +142,7 @@ static struct tx_frag *take_frag(struct transmission *t, struct tx_request *r)
 		}
 		t->held_payload += bufs_payload_cost(addr, len);
 	}
-	CHECK(!list_empty(&s->free_frags)); /* there are as many as credits */
-	f = container_of(list_pop(&s->free_frags), struct tx_frag, queue);
+	f = container_of(list_pop(&t->target->free_frags), struct tx_frag, queue);
 	CHECK(f->state == TX_FRAG_FREE);
 	budget_take(&t->target->frags, 1);
 	budget_take(&t->target->read_bytes, read_cost);
@@ -288,7 +298,7 @@ static bool admit(struct transmission *t)
 	list_init(&r->queue);
 	list_append(&t->requests, &r->link);
 	t->request_count++;
-	t->stats.requests++;
+	s->stats.requests++;
 
 	switch (request_check(&t->header, &t->rules, &err)) {
 	case REQUEST_OK:
@@ -466,6 +476,12 @@ bool tx_resume(struct transmission *t, uint64_t quantum)
 		tx_feed(t, NULL, 0);
 	}
 	return t->starved;
+}
+
+bool tx_blocked(const struct transmission *t)
+{
+	return t->state == TX_ADMIT || t->state == TX_SLOT || !list_empty(&t->cutting) ||
+	       !list_empty(&t->large_wait);
 }
 
 enum tx_want tx_want(const struct transmission *t, struct iovec *slot)

@@ -76,12 +76,18 @@ struct tx_target {
 	uint64_t (*split)(const void *ctx, enum raid_op op, uint64_t addr, uint64_t len);
 	const void *ctx;
 	struct budget frags, read_bytes;
+	struct list free_frags; /* as many as credits */
+};
+
+struct tx_stats {
+	uint64_t requests, read_bytes, write_bytes, errors;
 };
 
 struct tx_shared {
 	struct bufs *bufs;
+	struct tx_stats stats;
 	struct budget requests;
-	struct list free_requests, free_frags;
+	struct list free_requests;
 	struct list large_wait; /* sessions whose next gathered READ waits for a large buffer */
 	uint64_t returned;	/* counts everything given back: waiting sessions may try again */
 };
@@ -138,7 +144,12 @@ struct tx_frag {
 	struct reply_msg msg;
 };
 
-void tx_shared_add_frags(struct tx_shared *s, struct tx_frag *f, uint32_t n);
+/* The read budget's total is the caller's to set. */
+void tx_target_init(struct tx_target *g,
+		    uint64_t (*split)(const void *ctx, enum raid_op op, uint64_t addr,
+				      uint64_t len),
+		    const void *ctx);
+void tx_target_add_frags(struct tx_target *g, struct tx_frag *f, uint32_t n);
 
 /* ---- the connection ------------------------------------------------------------------------ */
 
@@ -153,10 +164,6 @@ enum tx_end {
 	TX_END_MAGIC,	   /* out of step */
 	TX_END_TOO_BIG,	   /* a WRITE nobody would send */
 	TX_END_ABORT,	   /* tx_abort(): the socket failed, or we cut it */
-};
-
-struct tx_stats {
-	uint64_t requests, read_bytes, write_bytes, errors;
 };
 
 struct transmission {
@@ -192,7 +199,6 @@ struct transmission {
 	/* outputs */
 	struct list submit, release;
 	struct reply_queue out;
-	struct tx_stats stats;
 };
 
 struct tx_config {
@@ -214,6 +220,9 @@ size_t tx_feed(struct transmission *t, const void *bytes, size_t n);
  * True if it is still starved.
  */
 bool tx_resume(struct transmission *t, uint64_t quantum);
+
+/* Would tx_resume() have something to try? */
+bool tx_blocked(const struct transmission *t);
 
 enum tx_want {
 	TX_WANT_NOTHING, /* blocked or over: do not read the socket */

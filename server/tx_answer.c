@@ -46,7 +46,7 @@ void tx_frag_free(struct tx_frag *f)
 	s->returned++;
 	f->state = TX_FRAG_FREE;
 	f->t = NULL;
-	list_push(&s->free_frags, &f->queue);
+	list_push(&t->target->free_frags, &f->queue);
 }
 
 void tx_request_free(struct transmission *t, struct tx_request *r)
@@ -103,12 +103,14 @@ static void push(struct transmission *t, struct reply_msg *m, bool of_fragment)
 
 static void count(struct transmission *t, const struct tx_request *r)
 {
+	struct tx_stats *stats = &t->shared->stats;
+
 	if (r->err) {
-		t->stats.errors++;
+		stats->errors++;
 	} else if (r->header.cmd == NBD_CMD_READ) {
-		t->stats.read_bytes += r->header.len;
+		stats->read_bytes += r->header.len;
 	} else if (r->header.cmd == NBD_CMD_WRITE) {
-		t->stats.write_bytes += r->header.len;
+		stats->write_bytes += r->header.len;
 	}
 }
 

@@ -83,13 +83,11 @@ static struct world *world_new(uint64_t size, uint16_t tflags, bool structured)
 	w->disk = aligned_alloc(RAID_PAGE_BYTES, WORLD_DISK_BYTES + RAID_FRAGMENT_BYTES);
 	CHECK(w->frags && w->requests && w->disk);
 	memset(w->disk, 0, WORLD_DISK_BYTES + RAID_FRAGMENT_BYTES);
-	tx_shared_add_frags(&w->shared, w->frags, WORLD_FRAGS);
 	tx_shared_add_requests(&w->shared, w->requests, WORLD_REQUESTS);
 	w->fragment_bytes = RAID_FRAGMENT_BYTES;
-	w->target = (struct tx_target){.split = world_split,
-				       .ctx = w,
-				       .frags = {.total = WORLD_FRAGS},
-				       .read_bytes = {.total = 16 << 20}};
+	tx_target_init(&w->target, world_split, w);
+	tx_target_add_frags(&w->target, w->frags, WORLD_FRAGS);
+	w->target.read_bytes.total = 16 << 20;
 	world_session(w, &w->t, size, tflags, structured, 32);
 	return w;
 }
