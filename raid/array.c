@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The drive of an array: inputs are recorded, raid_step() lets both halves work until nothing
+ * moves, outputs are pulled. Nothing else happens here; the decisions are the halves'.
+ */
+#include "raid/array.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "raid/base/bytes.h"
+#include "raid/base/check.h"
+#include "raid/base/mark.h"
+#include "raid/why.h"
+
+/* ---- in ------------------------------------------------------------------------------------ */
+
+void raid_submit(struct raid_array *a, struct raid_req *req)
+{
+	CHECK(!a->stopped);
+	a->outstanding++;
+	list_append(&a->submitted, &req->link);
+}
+
+void raid_release(struct raid_array *a, struct raid_req *read_req)
+{
+	CHECK(read_req->op == RAID_OP_READ);
+	list_append(&a->released, &read_req->link);
+}
+
+void raid_complete(struct raid_array *a, struct raid_io *io, int res)
+{
+	iop_completed(&a->iop, io, res);
+}
+
+void raid_control(struct raid_array *a, struct raid_cmd *cmd)
+{
+	cmd->res = 0;
+	cmd->why[0] = '\0';
+	list_append(&a->commands, &cmd->link);
+}
+
+/* ---- commands ------------------------------------------------------------------------------ */
+
+static void cmd_answer(struct raid_array *a, struct raid_cmd *cmd, int res)
+{
+	cmd->res = res;
+	list_append(&a->cmds_done, &cmd->link);
+}
+
+static void cmd_fail(struct raid_array *a, struct raid_cmd *cmd)
+{
+	struct core *c = &a->core;
+	enum raid_member_state state =
+		cmd->member < c->members ? c->member[cmd->member].state : RAID_MEMBER_ABSENT;
+
+	if (state != RAID_MEMBER_IN_SYNC && state != RAID_MEMBER_SPARE) {
+		cmd_answer(a, cmd, why_set(cmd->why, -EINVAL, "not a working member of the array"));
+	} else if (c->view.read_only) {
+		cmd_answer(
+			a, cmd,
+			why_set(cmd->why, -EROFS,
+				"the array is read-only: nothing can be recorded on its members"));
+	} else if (member_fail(c, cmd->member, (struct raid_event){.why = "failed by hand"}) ==
+		   MEMBER_FAIL_LAST) {
+		cmd_answer(a, cmd,
+			   why_set(cmd->why, -EBUSY,
+				   "it holds the last copy of some data; the array would be lost"));
+	} else {
+		list_append(&a->cmds_recording, &cmd->link);
+	}
+}
+
+static void run_recording(struct raid_array *a)
+{
+	while (!list_empty(&a->cmds_recording) &&
+	       (!a->core.view.fail_pending || a->core.view.broken)) {
+		struct raid_cmd *cmd =
+			container_of(list_pop(&a->cmds_recording), struct raid_cmd, link);
+
+		cmd_answer(a, cmd, 0);
+	}
+}
+
+/* Flush, write clean, and be quiet. Hung ios of failed members are not waited for. Returns whether
+ * the core has got something to do. */
+static bool run_stop(struct raid_array *a)
+{
+	struct core *c = &a->core;
+	int res = c->view.broken || c->view.flush_lost ? -EIO : 0;
+
+	if (!a->stopping || c->ask.writes_active || c->flush.running) {
+		return false;
+	}
+	if (!c->meta.clean_now) {
+		c->meta.clean_now = true;
+		return true;
+	}
+	if (!meta_settled(c)) {
+		return false; /* it flushes first */
+	}
+	if (!res && !c->view.read_only && member_unflushed(c)) {
+		c->flush.wanted = true;
+		return true;
+	}
+	MARK(array_stopped);
+	a->stopped = true;
+	cmd_answer(a, a->stopping, res);
+	a->stopping = NULL;
+	return false;
+}
+
+static void run_commands(struct raid_array *a)
+{
+	struct list *l;
+
+	while ((l = list_pop(&a->commands))) {
+		struct raid_cmd *cmd = container_of(l, struct raid_cmd, link);
+
+		if (a->stopped || a->stopping) {
+			cmd_answer(a, cmd, why_set(cmd->why, -ESHUTDOWN, "the array is stopping"));
+		} else if (cmd->op == RAID_CMD_STOP) {
+			CHECK(!a->outstanding);
+			a->stopping = cmd;
+		} else {
+			cmd_fail(a, cmd);
+		}
+	}
+}
+
+/* ---- work ---------------------------------------------------------------------------------- */
+
+static void take_completions(struct raid_array *a)
+{
+	struct slot *s;
+
+	while ((s = iop_next_completed(&a->iop))) {
+		switch (s->owner) {
+		case SLOT_DATA:
+			shard_io_done(&a->shard, s);
+			break;
+		case SLOT_JOB:
+			repair_io_done(&a->shard, s->of, s);
+			break;
+		case SLOT_META:
+			meta_io_done(&a->core, s);
+			break;
+		case SLOT_FLUSH:
+			flush_io_done(&a->core, s);
+			break;
+		}
+	}
+}
+
+static void take_requests(struct raid_array *a)
+{
+	struct list *l;
+
+	while ((l = list_pop(&a->released))) {
+		a->outstanding--;
+		shard_release(&a->shard, container_of(l, struct raid_req, link));
+	}
+	while ((l = list_pop(&a->submitted))) {
+		struct raid_req *req = container_of(l, struct raid_req, link);
+
+		switch (req->op) {
+		case RAID_OP_FLUSH:
+			flush_submit(&a->core, req);
+			break;
+		case RAID_OP_CACHE:
+			req->frag = NULL;
+			shard_answer(&a->shard, req, 0);
+			break;
+		default:
+			shard_submit(&a->shard, req);
+			break;
+		}
+	}
+}
+
+static bool core_run(struct core *c)
+{
+	bool moved = member_run(c);
+
+	moved |= meta_run(c);
+	moved |= flush_run(c);
+	return moved;
+}
+
+void raid_step(struct raid_array *a, struct raid_now now)
+{
+	bool moved;
+
+	CHECK(now.mono_ns >= a->iop.now_ns);
+	a->iop.now_ns = now.mono_ns;
+	a->core.now = now;
+	take_completions(a);
+	take_requests(a);
+	run_commands(a);
+	if (iop_deadline(&a->iop) <= now.mono_ns) {
+		late_reads(&a->shard);
+		member_late_writes(&a->core);
+	}
+	do {
+		moved = shard_run(&a->shard);
+		moved |= core_run(&a->core);
+		if (!moved) {
+			run_recording(a);
+			moved = run_stop(a);
+		}
+	} while (moved);
+}
+
+/* ---- out ----------------------------------------------------------------------------------- */
+
+struct raid_io *raid_next_io(struct raid_array *a)
+{
+	struct list *l = list_pop(&a->iop.queued);
+
+	return l ? container_of(l, struct raid_io, link) : NULL;
+}
+
+struct raid_io *raid_next_cancel(struct raid_array *a)
+{
+	struct list *l = list_pop(&a->iop.cancel);
+
+	return l ? &container_of(l, struct slot, cancel)->io : NULL;
+}
+
+struct raid_req *raid_next_done(struct raid_array *a)
+{
+	struct list *l = list_pop(&a->done);
+	struct raid_req *req;
+
+	if (!l) {
+		return NULL;
+	}
+	req = container_of(l, struct raid_req, link);
+	if (req->op != RAID_OP_READ) {
+		if (req->frag) {
+			((struct frag *)req->frag)->delivered = true;
+		} else {
+			list_append(&a->free, &req->link);
+		}
+	}
+	return req;
+}
+
+struct raid_req *raid_next_free(struct raid_array *a)
+{
+	struct list *l = list_pop(&a->free);
+
+	if (!l) {
+		return NULL;
+	}
+	a->outstanding--;
+	return container_of(l, struct raid_req, link);
+}
+
+struct raid_cmd *raid_next_cmd(struct raid_array *a)
+{
+	struct list *l = list_pop(&a->cmds_done);
+
+	return l ? container_of(l, struct raid_cmd, link) : NULL;
+}
+
+bool raid_next_event(struct raid_array *a, struct raid_event *out)
+{
+	struct events *e = &a->events;
+
+	if (!e->count) {
+		return false;
+	}
+	*out = e->ring[e->first];
+	e->first = (e->first + 1) % EVENTS_MAX;
+	e->count--;
+	return true;
+}
+
+uint64_t raid_deadline(const struct raid_array *a)
+{
+	return min_u64(iop_deadline(&a->iop), meta_deadline(&a->core));
+}
+
+/* ---- facts --------------------------------------------------------------------------------- */
+
+uint64_t raid_split(const struct raid_array *a, enum raid_op op, uint64_t addr, uint64_t len)
+{
+	if (op == RAID_OP_FLUSH || op == RAID_OP_CACHE) {
+		return len;
+	}
+	CHECK(len > 0 && addr + len <= a->core.view.size_bytes);
+	return plan_split(&a->shard, op, addr, len);
+}
+
+uint64_t raid_size(const struct raid_array *a)
+{
+	return a->core.view.size_bytes;
+}
+
+uint32_t raid_chunk_bytes(const struct raid_array *a)
+{
+	return a->chunk_bytes;
+}
+
+uint64_t raid_row_bytes(const struct raid_array *a)
+{
+	return a->row_bytes;
+}
+
+const char *raid_event_name(enum raid_event_type type)
+{
+	static const char *const name[] = {
+		[RAID_EV_DIRTY] = "dirty",
+		[RAID_EV_CLEAN] = "clean",
+		[RAID_EV_MEMBER_FAILED] = "member-failed",
+		[RAID_EV_MEMBER_GONE] = "member-gone",
+		[RAID_EV_READ_ERROR] = "read-error",
+		[RAID_EV_READ_REPAIRED] = "read-repaired",
+		[RAID_EV_WRITE_ERROR] = "write-error",
+		[RAID_EV_LAST_COPY_ERROR] = "last-copy-error",
+		[RAID_EV_DEADLINE] = "deadline",
+		[RAID_EV_FLUSH_LOST] = "flush-lost",
+		[RAID_EV_SB_ERROR] = "superblock-error",
+		[RAID_EV_READ_ONLY] = "read-only",
+	};
+
+	return name[type];
+}
+
+void raid_get_status(const struct raid_array *a, struct raid_status *out)
+{
+	const struct core *c = &a->core;
+	const struct view *v = &c->view;
+
+	*out = (struct raid_status){
+		.state = a->stopped		     ? RAID_ARRAY_STOPPED
+			 : v->read_only || v->broken ? RAID_ARRAY_READ_ONLY
+			 : v->redundant && v->write_open && c->meta.state != META_OFF
+				 ? RAID_ARRAY_DIRTY
+				 : RAID_ARRAY_CLEAN,
+		.slots = c->geo.p.slots,
+		.members = c->members,
+		.needs_resync = c->meta.resync_offset != SB_IN_SYNC,
+		.flush_lost = v->flush_lost,
+		.resync_offset = c->meta.resync_offset,
+		.events = c->meta.events,
+		.frags = a->shard.frags_active,
+		.frags_max = a->shard.frags_high,
+		.buffer_bytes_used = a->arena.used_bytes,
+		.buffer_bytes_max = a->arena.high_bytes,
+		.sb_updates = c->meta.updates,
+		.flush_rounds = c->flush.rounds,
+		.events_dropped = a->events.dropped,
+	};
+	for (uint32_t i = 0; i < c->members; i++) {
+		const struct member *m = &c->member[i];
+		const struct iop_member *io = &a->iop.member[i];
+
+		out->in_sync += m->state == RAID_MEMBER_IN_SYNC;
+		out->member[i] = (struct raid_member_status){
+			.state = m->state,
+			.slot = m->slot,
+			.reads = io->reads,
+			.writes = io->writes,
+			.read_bytes = io->read_bytes,
+			.write_bytes = io->write_bytes,
+			.read_errors = io->read_errors,
+			.write_errors = io->write_errors,
+			.corrected = m->corrected_total,
+			.in_flight = io->in_flight,
+		};
+	}
+}

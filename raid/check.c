@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * raid_check(): the invariants of every machine, verified from the outside. The work grows with
+ * what is in flight, not with the size of the pools.
+ */
+#include "raid/array.h"
+
+static const char *check_slot(const struct shard *sh, const struct frag *f, const struct slot *s,
+			      uint32_t in_flight[])
+{
+	if (s->of != f || s->owner != SLOT_DATA || s->state == SLOT_FREE) {
+		return "an io on a fragment's list is not the fragment's";
+	}
+	if (s->pool != (f->kit ? &f->kit->pool : &sh->pool)) {
+		return "an io is not from the fragment's pool";
+	}
+	if (s->state == SLOT_OUT) {
+		in_flight[s->io.member]++;
+	}
+	if (s->late && s->state != SLOT_OUT) {
+		return "an io is late and not out";
+	}
+	if (f->state == FRAG_SHED && s->counted) {
+		return "a shed io still counts";
+	}
+	if (f->state == FRAG_ANSWERED && (s->counted || sh->view->slot[s->gslot].in_sync)) {
+		return "an answered fragment has an io on a member in sync";
+	}
+	if (s->io.len && s->io.len % RAID_SECTOR_BYTES) {
+		return "an io is no multiple of a sector";
+	}
+	return NULL;
+}
+
+static const char *check_frag(struct shard *sh, struct frag *f, uint32_t in_flight[],
+			      uint64_t *buffer)
+{
+	uint32_t slots = 0, counted = 0, waiting = 0;
+	const struct slot *s;
+	const char *wrong;
+	bool write = f->kind != FRAG_READ;
+
+	list_for_each_entry (s, &f->slots, link) {
+		wrong = check_slot(sh, f, s, in_flight);
+		if (wrong) {
+			return wrong;
+		}
+		slots++;
+		counted += s->counted;
+	}
+	list_for_each_entry (s, &sh->job_wait, link) {
+		waiting += s->of == f;
+	}
+	if (slots + waiting != f->out || counted + waiting != f->pending) {
+		return "a fragment's counts of ios are wrong";
+	}
+	if (f->state == FRAG_FREE || (f->state == FRAG_SHED) != (f->req == NULL)) {
+		return "an active fragment is free, or has lost its request";
+	}
+	if ((f->state == FRAG_EDGES || f->state == FRAG_DATA) && !f->pending) {
+		return "a fragment waits for nothing";
+	}
+	if (f->kit && (f->kit->user != f || f->buf != f->kit->buf)) {
+		return "a kit is not its user's";
+	}
+	if (f->buf && !f->kit) {
+		*buffer += f->state == FRAG_SHED ? 0 : plan_buffer_bytes(sh, f);
+	}
+	if (f->state == FRAG_SHED) {
+		return f->out ? NULL : "a shed fragment holds a buffer for nobody";
+	}
+	if (f->cursor < f->window || f->cursor > f->hi || f->window < f->lo) {
+		return "a fragment's window is outside it";
+	}
+	if (f->state == FRAG_ANSWERED ? f->range.state != RANGE_OUT
+				      : (f->range.state != RANGE_OUT) != write) {
+		return "a write is not among the ranges, or something else is";
+	}
+	if (write && (f->state == FRAG_WAIT_RANGE) != (f->range.state == RANGE_WAITING)) {
+		return "a fragment writes before its turn";
+	}
+	return range_check(&sh->ranges, &f->range);
+}
+
+static const char *check_jobs(struct shard *sh, uint32_t in_flight[], uint32_t *writes,
+			      uint32_t *ranges)
+{
+	uint32_t busy = 0;
+
+	for (uint32_t i = 0; i < SHARD_JOBS; i++) {
+		struct job *j = &sh->job[i];
+		bool io = j->slot->state == SLOT_OUT;
+		bool active = j->state != JOB_FREE && j->state != JOB_HUNG;
+
+		busy += j->state != JOB_FREE;
+		in_flight[j->slot->io.member] += io;
+		*writes += active;
+		*ranges += active;
+		if (io != (j->state == JOB_READ || j->state == JOB_WRITE ||
+			   j->state == JOB_VERIFY || j->state == JOB_HUNG)) {
+			return "a repair waits for no io, or has one it does not wait for";
+		}
+		if (active != (j->range.state != RANGE_OUT)) {
+			return "a repair is not among the ranges";
+		}
+		if (!active && j->waiter) {
+			return "a read waits for a repair that is over";
+		}
+	}
+	return busy == sh->jobs_busy ? NULL : "the count of repairs is wrong";
+}
+
+static const char *check_members(const struct core *c, uint32_t in_flight[])
+{
+	uint32_t leaving = 0, out = 0, round = 0, total = 0;
+
+	for (uint32_t i = 0; i < c->members; i++) {
+		const struct member *m = &c->member[i];
+		bool in_sync = m->state == RAID_MEMBER_IN_SYNC;
+
+		leaving += m->state == RAID_MEMBER_LEAVING;
+		if (m->slot >= 0 && c->view.slot[m->slot].member == i &&
+		    (c->view.slot[m->slot].in_sync != in_sync || c->present[m->slot] != in_sync)) {
+			return "the view of a member is not its state";
+		}
+		if (m->sb_slot) {
+			in_flight[i] += m->sb_slot->state == SLOT_OUT;
+			in_flight[i] += m->flush_slot->state == SLOT_OUT;
+			out += m->sb_out;
+			round += m->in_round;
+		}
+		if (in_flight[i] != c->iop->member[i].in_flight) {
+			return "a member's ios in flight are not what their owners hold";
+		}
+		if (m->state == RAID_MEMBER_FAULTY && in_flight[i]) {
+			return "a faulty member has ios in flight";
+		}
+		if ((m->sb_out || m->in_round) && m->state != RAID_MEMBER_IN_SYNC &&
+		    m->state != RAID_MEMBER_SPARE) {
+			return "a failed member is waited for";
+		}
+		total += in_flight[i];
+	}
+	if (leaving != c->leaving || total != c->iop->out) {
+		return "members leaving or ios out are miscounted";
+	}
+	if (out != c->meta.out || round != c->flush.out) {
+		return "superblock or flush ios are miscounted";
+	}
+	return NULL;
+}
+
+static const char *check_core(const struct core *c)
+{
+	const struct meta *m = &c->meta;
+
+	if (m->failures_durable > m->failures ||
+	    c->view.fail_pending != (m->failures != m->failures_durable)) {
+		return "failures on record are miscounted";
+	}
+	if (m->out && m->state != META_WAVE1 && m->state != META_WAVE2 && m->state != META_BROKEN) {
+		return "superblocks are written outside an update";
+	}
+	if (!c->flush.running && c->flush.out) {
+		return "a flush is out and no round runs";
+	}
+	if (c->view.read_only && c->meta.state != META_OFF) {
+		return "a read-only array keeps superblocks";
+	}
+	if (!list_empty(&c->ask.failed) || !list_empty(&c->ask.judged) ||
+	    !list_empty(&c->ask.flushed)) {
+		return "a question between the halves was left open";
+	}
+	return NULL;
+}
+
+const char *raid_check(const struct raid_array *ca)
+{
+	struct raid_array *a =
+		(struct raid_array *)(uintptr_t)ca; /* lists are walked, not changed */
+	struct shard *sh = &a->shard;
+	uint32_t in_flight[RAID_MEMBERS_MAX] = {0};
+	uint32_t writes = 0, ranges = 0, shed = 0, reserved = 0, frags = 0, late = 0;
+	uint64_t buffer = 0;
+	const char *wrong;
+	struct frag *f;
+
+	list_for_each_entry (f, &sh->active, active) {
+		wrong = check_frag(sh, f, in_flight, &buffer);
+		if (wrong) {
+			return wrong;
+		}
+		frags++;
+		shed += f->state == FRAG_SHED;
+		writes +=
+			f->kind != FRAG_READ && f->state != FRAG_ANSWERED && f->state != FRAG_SHED;
+		ranges += f->range.state != RANGE_OUT;
+		reserved += f->kit ? 0 : f->reserved;
+	}
+	wrong = check_jobs(sh, in_flight, &writes, &ranges);
+	if (wrong) {
+		return wrong;
+	}
+	if (writes != a->core.ask.writes_active || ranges != sh->ranges.count) {
+		return "writes or ranges are miscounted";
+	}
+	if (shed != sh->shed || frags != sh->frags_active + shed) {
+		return "fragments are miscounted";
+	}
+	if (reserved != sh->pool.reserved || reserved > sh->pool.free_count) {
+		return "reserved ios are miscounted";
+	}
+	if (buffer > a->arena.used_bytes) {
+		return "fragments hold more buffer than was given out";
+	}
+	for (uint32_t k = 0; k < RAID_SLOTS_MAX; k++) {
+		late += sh->late[k];
+	}
+	if (late > a->iop.out) {
+		return "late ios are miscounted";
+	}
+	wrong = check_core(&a->core);
+	return wrong ? wrong : check_members(&a->core, in_flight);
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Which copy a read takes (rule 4). Hard conditions first: the member is in sync, and none of the
+ * bytes it would give is in its bad-block list. Then, where copies may differ, there is no choice:
+ * the lowest slot, always. Elsewhere the load is spread: members that hang or are write-mostly
+ * last; then the shortest queue; then a stream goes on where it was.
+ */
+#include "raid/base/bytes.h"
+#include "raid/base/mark.h"
+#include "raid/shard.h"
+
+bool choose_unsynced(const struct shard *sh, const struct geo_piece *p)
+{
+	return p->copies > 1 && p->addr + p->len > sh->view->unsynced_from;
+}
+
+/* How much of [0, len) of a copy is readable from its start, in whole units. */
+static uint64_t readable(const struct shard *sh, const struct view_slot *vs, uint64_t maddr,
+			 uint64_t len)
+{
+	struct bb_range hit;
+
+	if (!vs->bad || !bb_find(vs->bad, maddr, len, &hit)) {
+		return len;
+	}
+	MARK(choose_listed);
+	return round_down_u64(hit.maddr - maddr, sh->view->unit);
+}
+
+/* Lower is better; the classes never mix: lateness, write-mostly, queue, distance. */
+struct cost {
+	uint32_t class, queue;
+	uint64_t distance;
+};
+
+static bool cheaper(const struct cost *a, const struct cost *b)
+{
+	if (a->class != b->class) {
+		return a->class < b->class;
+	}
+	if (a->queue != b->queue) {
+		return a->queue < b->queue;
+	}
+	return a->distance < b->distance;
+}
+
+static struct cost cost_of(const struct shard *sh, uint32_t slot, uint64_t maddr)
+{
+	const struct view_slot *vs = &sh->view->slot[slot];
+	const struct iop_member *m = &sh->iop->member[vs->member];
+	struct cost c = {
+		.class = (sh->late[slot] ? 2 : 0) + (vs->write_mostly ? 1 : 0),
+		.queue = m->in_flight,
+		.distance = maddr > m->head ? maddr - m->head : m->head - maddr,
+	};
+
+	/* A stream stays with its member unless the others have clearly less to do. */
+	if (!c.distance && c.queue) {
+		c.queue--;
+	}
+	return c;
+}
+
+int choose_copy(const struct shard *sh, const struct geo_piece *p, uint32_t tried, uint64_t *len)
+{
+	bool fixed = choose_unsynced(sh, p);
+	struct cost best = {0};
+	int found = -1;
+
+	for (uint32_t i = 0; i < p->copies; i++) {
+		uint32_t slot = p->copy[i].slot;
+		const struct view_slot *vs = &sh->view->slot[slot];
+		struct cost c;
+		uint64_t n;
+
+		if (!vs->in_sync || tried >> i & 1) {
+			continue;
+		}
+		n = readable(sh, vs, p->copy[i].maddr, p->len);
+		if (!n) {
+			continue;
+		}
+		if (p->copies == 1) {
+			*len = n;
+			return 0;
+		}
+		if (fixed) {
+			c = (struct cost){.class = slot};
+		} else {
+			c = cost_of(sh, slot, p->copy[i].maddr);
+		}
+		if (found < 0 || cheaper(&c, &best)) {
+			best = c;
+			found = (int)i;
+			*len = n;
+		}
+	}
+	return found;
+}
+
+/* A write to blocks that every copy lists could never be read back. */
+bool choose_writable(const struct shard *sh, const struct geo_piece *p)
+{
+	struct geo_piece unit = *p;
+	uint64_t len;
+
+	if (!sh->view->any_bad) {
+		return true;
+	}
+	for (uint64_t off = 0; off < p->len; off += len) {
+		unit.len = p->len - off;
+		if (choose_copy(sh, &unit, 0, &len) < 0) {
+			return false;
+		}
+		unit.addr += len;
+		for (uint32_t i = 0; i < p->copies; i++) {
+			unit.copy[i].maddr += len;
+		}
+	}
+	return true;
+}

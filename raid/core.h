@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The deciding half of an array: who is a member, what the superblocks say, flush rounds. One per
+ * array. Private to the engine's files; what the other half may see is view.h.
+ *
+ *   member.c  states of members, failing one, read-error rate
+ *   meta.c    superblock updates
+ *   flush.c   flush rounds
+ */
+#ifndef RAID_CORE_H
+#define RAID_CORE_H
+
+#include "raid/events.h"
+#include "raid/iop.h"
+#include "raid/raid.h"
+#include "raid/sb.h"
+#include "raid/view.h"
+
+struct member {
+	enum raid_member_state state;
+	int32_t slot; /* in the geometry while IN_SYNC, and the one it had; -1: none */
+	bool has_sb;
+	bool recorded; /* LEAVING, FAULTY: the survivors' superblocks say so, as far as they can */
+	struct raid_member_props props;
+	struct sb *sb;	     /* as read; fields of its own go back as they were */
+	struct bb_list *bad; /* NULL: none */
+	/* why it failed */
+	struct raid_event cause;
+	/* read errors repaired */
+	uint64_t corrected_sectors; /* not yet in its superblock */
+	uint64_t corrected_total;   /* sectors of this run */
+	uint64_t window_start_ns;
+	uint32_t window_errors;
+	/* private ios */
+	struct slot *sb_slot, *flush_slot;
+	uint8_t *sb_page;
+	bool sb_out; /* its io of the running update is waited for */
+	bool sb_retried;
+	uint8_t wave;  /* meta: 0 not in the running update or done, else the wave it is in */
+	bool in_round; /* flush: its FLUSH of the running round is out */
+};
+
+enum meta_state {
+	META_OFF,    /* linear, RAID 0, no superblocks, read-only: nothing is ever written */
+	META_IDLE,   /* the superblocks say what they should */
+	META_WAVE1,  /* an update is being written */
+	META_WAVE2,  /* … to the second half of the members */
+	META_BROKEN, /* a superblock of a member that cannot be failed could not be written */
+};
+
+struct meta {
+	enum meta_state state;
+	uint64_t events;
+	uint64_t resync_offset; /* written when clean: SB_IN_SYNC, or how far copies are equal */
+	uint32_t freshest;	/* member whose superblock speaks for the array */
+	uint32_t max_dev;
+	bool clean_now; /* do not wait for the idle time */
+	/* Failures so far, and how many of them the superblocks name durably. */
+	uint64_t failures, failures_durable;
+	/* the running update */
+	bool to_dirty;
+	bool clean_update; /* it turns dirty into clean */
+	uint64_t update_failures;
+	uint32_t out;
+	uint64_t updates; /* completed */
+	struct prng {
+		uint64_t state;
+	} prng;
+};
+
+struct flush {
+	struct list next, round; /* raid_req.link: FLUSH requests */
+	struct list round_asks;	 /* struct ask_flush of the shard */
+	struct list wait_meta;	 /* flushed, but a failure must be recorded first */
+	bool wanted;		 /* the core itself wants a round */
+	bool running;
+	uint32_t out;
+	uint64_t rounds;
+};
+
+struct core {
+	struct raid_now now;
+	struct raid_limits limits;
+	struct geometry geo;
+	struct view view;
+	struct ask ask;
+	struct iop *iop;
+	struct events *events;
+	struct list *done; /* requests for raid_next_done() */
+	bool present[RAID_SLOTS_MAX];
+	uint32_t members;
+	uint32_t leaving;
+	struct member *member;
+	struct meta meta;
+	struct flush flush;
+};
+
+/* ---- member.c ---- */
+enum member_fail_result { MEMBER_FAIL_DONE, MEMBER_FAIL_LAST };
+
+/* Fail a member, unless it is the last copy of anything. cause goes into the event. */
+enum member_fail_result member_fail(struct core *c, uint32_t m, struct raid_event cause);
+void member_all_recorded(struct core *c); /* the superblocks say so now */
+bool member_run(struct core *c);
+void member_late_writes(struct core *c);
+bool member_unflushed(const struct core *c);
+
+/* ---- meta.c ---- */
+bool meta_run(struct core *c);
+void meta_io_done(struct core *c, struct slot *s);
+void meta_member_left(struct core *c, uint32_t m);
+uint64_t meta_deadline(const struct core *c);
+bool meta_settled(const struct core *c); /* nothing under way, nothing to be written */
+
+/* ---- flush.c ---- */
+void flush_init(struct flush *f);
+void flush_submit(struct core *c, struct raid_req *req);
+bool flush_run(struct core *c);
+void flush_io_done(struct core *c, struct slot *s);
+void flush_member_left(struct core *c, uint32_t m);
+
+#endif

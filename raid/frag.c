@@ -1,0 +1,636 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Fragments: admission, states, answers.
+ *
+ * Transitions (frag_set_state() checks them):
+ *
+ *   FREE -> DATA                      admit: READ
+ *   FREE -> WAIT_RANGE | WAIT_DIRTY | EDGES | DATA | ANSWERED     admit: WRITE, TRIM, ZERO
+ *   WAIT_RANGE -> WAIT_DIRTY | EDGES | DATA | ANSWERED            start_write
+ *   WAIT_DIRTY -> EDGES | DATA | ANSWERED                         start_write
+ *   EDGES -> DATA | WAIT_SHED | ANSWERED                          edges_done, late_reads
+ *   DATA -> DATA (next window) | WAIT_SHED | WAIT_FLUSH | WAIT_META | ANSWERED
+ *   WAIT_SHED -> EDGES | DATA | WAIT_META | ANSWERED              late_try, or the io came back
+ *   WAIT_FLUSH -> WAIT_META | ANSWERED
+ *   WAIT_META -> ANSWERED
+ *   ANSWERED -> FREE                                              frag_maybe_free
+ *   FREE -> SHED -> FREE                                          late.c
+ *
+ * Admission is one FIFO. Its head gets everything it may need at once: a fragment, a buffer, slots
+ * and its place in the order of ranges; or it waits and holds nothing. Whoever waits for a range
+ * waits for an older fragment that holds all it needs, so there is no circle.
+ */
+#include <errno.h>
+
+#include "raid/base/bytes.h"
+#include "raid/base/check.h"
+#include "raid/base/mark.h"
+#include "raid/shard.h"
+
+#define TO(state) (1u << FRAG_##state)
+
+static const uint16_t frag_next[FRAG_STATES] = {
+	[FRAG_FREE] =
+		TO(WAIT_RANGE) | TO(WAIT_DIRTY) | TO(EDGES) | TO(DATA) | TO(ANSWERED) | TO(SHED),
+	[FRAG_WAIT_RANGE] = TO(WAIT_DIRTY) | TO(EDGES) | TO(DATA) | TO(ANSWERED),
+	[FRAG_WAIT_DIRTY] = TO(EDGES) | TO(DATA) | TO(ANSWERED),
+	[FRAG_EDGES] = TO(DATA) | TO(WAIT_SHED) | TO(ANSWERED),
+	[FRAG_DATA] = TO(WAIT_SHED) | TO(WAIT_FLUSH) | TO(WAIT_META) | TO(ANSWERED),
+	[FRAG_WAIT_SHED] = TO(EDGES) | TO(DATA) | TO(WAIT_META) | TO(ANSWERED),
+	[FRAG_WAIT_FLUSH] = TO(WAIT_META) | TO(ANSWERED),
+	[FRAG_WAIT_META] = TO(ANSWERED),
+	[FRAG_ANSWERED] = TO(FREE),
+	[FRAG_SHED] = TO(FREE),
+};
+
+void frag_set_state(struct frag *f, enum frag_state to)
+{
+	CHECK(frag_next[f->state] >> to & 1);
+	list_del(&f->link);
+	f->state = to;
+}
+
+struct frag *frag_alloc(struct shard *sh)
+{
+	struct list *l = list_pop(&sh->frags_free);
+	struct frag *f;
+
+	if (!l) {
+		return NULL;
+	}
+	f = container_of(l, struct frag, link);
+	sh->frags_free_count--;
+	list_append(&sh->active, &f->active);
+	f->req = NULL;
+	f->delivered = false;
+	f->restart = false;
+	f->redo_zero = false;
+	f->bounce = false;
+	f->err = 0;
+	f->buf = NULL;
+	f->kit = NULL;
+	f->reserved = 0;
+	return f;
+}
+
+static void frag_free(struct shard *sh, struct frag *f)
+{
+	CHECK(list_empty(&f->slots) && !f->out && !f->pending && !f->buf && !f->reserved);
+	list_del(&f->active);
+	list_push(&sh->frags_free, &f->link);
+	sh->frags_free_count++;
+}
+
+void frag_drop_buffer(struct shard *sh, struct frag *f)
+{
+	if (f->kit) {
+		f->kit->user = NULL;
+		f->kit = NULL;
+	} else if (f->buf) {
+		arena_put(sh->arena, f->buf);
+	}
+	f->buf = NULL;
+}
+
+void frag_unreserve(struct shard *sh, struct frag *f)
+{
+	struct slot_pool *pool = f->kit ? &f->kit->pool : &sh->pool;
+
+	pool->reserved -= f->reserved;
+	f->reserved = 0;
+}
+
+/* The last io of an answered fragment is back, or its READ was released. */
+void frag_maybe_free(struct shard *sh, struct frag *f)
+{
+	struct raid_req *req = f->req;
+
+	if (f->out || (f->state != FRAG_ANSWERED && f->state != FRAG_SHED)) {
+		return;
+	}
+	if (f->state == FRAG_SHED) {
+		MARK(frag_shed_back);
+		sh->shed--;
+	} else if (req->op != RAID_OP_READ) {
+		req->frag = NULL;
+		sh->frags_active--;
+		if (f->delivered) {
+			list_append(sh->free, &req->link);
+		}
+	} else if (f->req->frag) {
+		return; /* not released */
+	} else {
+		sh->frags_active--;
+	}
+	frag_drop_buffer(sh, f);
+	frag_set_state(f, FRAG_FREE);
+	frag_free(sh, f);
+}
+
+void shard_writes_add(struct shard *sh)
+{
+	sh->ask->writes_active++;
+}
+
+void shard_writes_del(struct shard *sh)
+{
+	CHECK(sh->ask->writes_active > 0);
+	if (!--sh->ask->writes_active) {
+		sh->ask->idle_since_ns = sh->iop->now_ns;
+	}
+}
+
+void shard_answer(struct shard *sh, struct raid_req *req, int res)
+{
+	req->res = res;
+	list_append(sh->done, &req->link);
+}
+
+static void answer(struct shard *sh, struct frag *f, int res)
+{
+	frag_set_state(f, FRAG_ANSWERED);
+	frag_unreserve(sh, f);
+	if (f->kind != FRAG_READ) {
+		range_remove(&sh->ranges, &f->range);
+		shard_writes_del(sh);
+	} else if (!res) {
+		uint8_t *from = plan_read_pointer(sh, f, f->req->addr);
+		uint8_t *to = (uint8_t *)f->buf + f->req->addr % RAID_PAGE_BYTES;
+
+		if (from != to) {
+			memmove(to, from, f->req->len);
+		}
+		f->req->data = to;
+	}
+	shard_answer(sh, f->req, res);
+	frag_maybe_free(sh, f);
+}
+
+void shard_release(struct shard *sh, struct raid_req *req)
+{
+	struct frag *f = req->frag;
+
+	req->frag = NULL;
+	if (f) {
+		CHECK(f->state == FRAG_ANSWERED);
+		frag_maybe_free(sh, f);
+	}
+}
+
+/* ---- going forward ------------------------------------------------------------------------- */
+
+/* Rule 1: not before the survivors' superblocks say who missed it; rule 4: nor a read where copies
+ * may differ, since the choice of the copy must survive a power cut. */
+static void finish(struct shard *sh, struct frag *f)
+{
+	const struct view *v = sh->view;
+
+	if (f->err) {
+		answer(sh, f, f->err);
+	} else if (v->fail_pending && (f->kind != FRAG_READ || f->hi > v->unsynced_from)) {
+		MARK(frag_wait_meta);
+		if (v->broken) {
+			answer(sh, f, f->kind == FRAG_READ ? 0 : -EIO);
+			return;
+		}
+		frag_set_state(f, FRAG_WAIT_META);
+		list_append(&sh->wait_meta, &f->link);
+	} else {
+		answer(sh, f, 0);
+	}
+}
+
+static void last_copy_error(struct shard *sh, const struct frag *f, enum raid_io_op op)
+{
+	events_add(sh->events, (struct raid_event){
+				       .type = RAID_EV_LAST_COPY_ERROR,
+				       .member = UINT32_MAX,
+				       .op = op,
+				       .maddr = f->cursor,
+				       .len = f->hi - f->cursor,
+				       .err = -EIO,
+				       .why = "every copy lists it as bad (array address)",
+			       });
+}
+
+void frag_start_read(struct shard *sh, struct frag *f)
+{
+	if (!plan_read(sh, f)) {
+		MARK(frag_read_all_listed);
+		last_copy_error(sh, f, RAID_IO_READ);
+		f->err = -EIO;
+		if (!f->pending) {
+			finish(sh, f);
+		}
+	}
+}
+
+static void next_window(struct shard *sh, struct frag *f)
+{
+	if (!plan_window(sh, f)) {
+		MARK(frag_write_all_listed);
+		last_copy_error(sh, f, RAID_IO_WRITE);
+		f->err = -EIO;
+		finish(sh, f);
+	}
+}
+
+static void edges_done(struct shard *sh, struct frag *f)
+{
+	if (f->err) {
+		MARK(frag_edge_unreadable);
+		finish(sh, f);
+		return;
+	}
+	if (f->state != FRAG_DATA) {
+		frag_set_state(f, FRAG_DATA);
+	}
+	plan_merge(sh, f);
+	next_window(sh, f);
+}
+
+/* The range is granted: wait for the superblocks, then read the edges, then write. */
+static void start_write(struct shard *sh, struct frag *f)
+{
+	if (sh->view->broken) {
+		f->err = -EIO;
+		finish(sh, f);
+		return;
+	}
+	if (!sh->view->write_open) {
+		MARK(frag_wait_dirty);
+		frag_set_state(f, FRAG_WAIT_DIRTY);
+		list_append(&sh->wait_dirty, &f->link);
+		sh->ask->need_dirty = true;
+		return;
+	}
+	frag_set_state(f, FRAG_EDGES);
+	if (!plan_edges(sh, f)) {
+		last_copy_error(sh, f, RAID_IO_READ);
+		f->err = -EIO;
+		finish(sh, f);
+	} else if (!f->pending) {
+		edges_done(sh, f);
+	}
+}
+
+static void write_advance(struct shard *sh, struct frag *f)
+{
+	if (f->redo_zero && !f->err) {
+		f->redo_zero = false;
+		if (f->did_some || f->req->op != RAID_OP_TRIM) {
+			MARK(frag_redo_zero);
+			f->kind = FRAG_ZERO_WRITE;
+			f->cursor = f->window;
+		} else {
+			f->cursor = f->hi; /* no member can: it is a hint */
+		}
+	}
+	if (!f->err && f->cursor < f->hi) {
+		next_window(sh, f);
+	} else if (!f->err && f->kind != FRAG_WRITE && f->req->flags & RAID_REQ_FUA) {
+		MARK(frag_wait_flush);
+		frag_set_state(f, FRAG_WAIT_FLUSH);
+		list_append(&sh->ask->flush, &f->rider.link);
+	} else {
+		finish(sh, f);
+	}
+}
+
+/* All counted ios of the window are back. */
+void frag_advance(struct shard *sh, struct frag *f)
+{
+	CHECK(!f->pending);
+	if (f->state == FRAG_WAIT_SHED) {
+		/* The hung io came back before another buffer was free. */
+		MARK(frag_back_before_shed);
+		frag_set_state(f, f->kind == FRAG_READ ? FRAG_DATA : FRAG_EDGES);
+	}
+	if (f->state == FRAG_EDGES && f->restart && !f->err) {
+		f->restart = false;
+		if (!plan_edges(sh, f)) {
+			f->err = -EIO;
+			finish(sh, f);
+		}
+	} else if (f->state == FRAG_EDGES) {
+		edges_done(sh, f);
+	} else if (f->kind != FRAG_READ) {
+		write_advance(sh, f);
+	} else if (f->err) {
+		finish(sh, f);
+	} else if (f->restart || f->cursor < f->hi) {
+		f->cursor = f->restart ? f->window : f->cursor;
+		f->restart = false;
+		frag_start_read(sh, f);
+	} else {
+		finish(sh, f);
+	}
+}
+
+/* Take an io off the fragment. While it may plan again the slot stays reserved for it. */
+void frag_slot_put(struct shard *sh, struct frag *f, struct slot *s)
+{
+	struct slot_pool *pool = s->pool;
+
+	(void)sh;
+	slot_put(s);
+	f->out--;
+	if (f->state != FRAG_ANSWERED && f->state != FRAG_SHED) {
+		f->reserved++;
+		pool->reserved++;
+	}
+}
+
+/* An io that counted has its outcome. */
+void frag_slot_done(struct shard *sh, struct frag *f, struct slot *s)
+{
+	CHECK(s->counted && f->pending > 0);
+	frag_slot_put(sh, f, s);
+	if (!--f->pending) {
+		frag_advance(sh, f);
+	}
+}
+
+/* The fragment no longer waits for an io that is out: its member has failed. */
+void frag_uncount(struct shard *sh, struct frag *f, struct slot *s)
+{
+	MARK(frag_uncount);
+	s->counted = false;
+	if (!--f->pending) {
+		frag_advance(sh, f);
+	}
+}
+
+void shard_io_done(struct shard *sh, struct slot *s)
+{
+	struct frag *f = s->of;
+
+	if (s->late) {
+		s->late = false;
+		sh->late[s->gslot]--;
+		if (s->res && f->state != FRAG_SHED) {
+			/* Cancelled or worse: no verdict about the medium. Read again. */
+			f->restart = true;
+			frag_slot_done(sh, f, s);
+			return;
+		}
+	}
+	if (f->state == FRAG_SHED || !s->counted) {
+		frag_slot_put(sh, f, s);
+		frag_maybe_free(sh, f);
+	} else if (s->io.op == RAID_IO_READ) {
+		retry_read_done(sh, f, s);
+	} else {
+		retry_write_done(sh, f, s);
+	}
+}
+
+/* ---- admission ----------------------------------------------------------------------------- */
+
+static bool refuse(struct shard *sh, struct raid_req *req)
+{
+	const struct view *v = sh->view;
+	enum frag_kind kind;
+	uint64_t lo, hi;
+	int res = 0;
+
+	if (req->op == RAID_OP_READ) {
+		return false;
+	}
+	if (v->read_only) {
+		res = -EROFS;
+	} else if (v->broken || (v->flush_lost && req->flags & RAID_REQ_FUA)) {
+		res = -EIO;
+	} else if (req->op == RAID_OP_ZERO && req->flags & RAID_REQ_FAST_ZERO) {
+		plan_bounds(sh, req->addr, req->len, &lo, &hi);
+		if (lo != req->addr || (hi != req->addr + req->len && hi <= v->size_bytes) ||
+		    !plan_zero_direct(sh, req, &kind)) {
+			res = -ENOTSUP;
+		}
+	}
+	if (res) {
+		shard_answer(sh, req, res);
+	}
+	return res != 0;
+}
+
+void shard_submit(struct shard *sh, struct raid_req *req)
+{
+	req->frag = NULL;
+	CHECK(req->len > 0 && req->addr + req->len <= sh->view->size_bytes);
+	if (!refuse(sh, req)) {
+		list_append(&sh->fifo, &req->link);
+	}
+}
+
+/* Fill in what the request decides. Returns false for a TRIM that has nothing to do. */
+static bool describe(struct shard *sh, struct frag *f, struct raid_req *req)
+{
+	uint64_t unit = sh->view->unit;
+
+	f->req = req;
+	plan_bounds(sh, req->addr, req->len, &f->lo, &f->hi);
+	switch (req->op) {
+	case RAID_OP_READ:
+		f->kind = FRAG_READ;
+		break;
+	case RAID_OP_WRITE:
+		f->kind = FRAG_WRITE;
+		f->bounce = sh->shifted;
+		break;
+	case RAID_OP_TRIM:
+		f->lo += f->lo < req->addr ? unit : 0;
+		f->hi -= f->hi > req->addr + req->len ? unit : 0;
+		if (!plan_zero_direct(sh, req, &f->kind)) {
+			f->kind = FRAG_DISCARD;
+			return false;
+		}
+		if (f->lo >= f->hi) {
+			return false;
+		}
+		break;
+	default:
+		if (!plan_zero_direct(sh, req, &f->kind)) {
+			f->kind = FRAG_ZERO_WRITE;
+		}
+		break;
+	}
+	f->window = f->cursor = f->lo;
+	return true;
+}
+
+static struct kit *free_kit(struct shard *sh)
+{
+	for (uint32_t i = 0; i < sh->kits; i++) {
+		struct kit *k = &sh->kit[i];
+
+		if (!k->user && k->pool.free_count == k->pool.total) {
+			return k;
+		}
+	}
+	return NULL;
+}
+
+/*
+ * Buffer and slots for a fragment, all or nothing. The kits serve when hung ios hold so much that
+ * nothing else is left.
+ */
+bool frag_provide(struct shard *sh, struct frag *f)
+{
+	uint32_t ios = plan_ios(sh, f);
+	uint64_t bytes = plan_buffer_bytes(sh, f);
+	struct kit *kit;
+
+	if (sh->pool.free_count - sh->pool.reserved >= ios) {
+		f->buf = bytes ? arena_get(sh->arena, bytes) : NULL;
+		if (f->buf || !bytes) {
+			f->reserved = ios;
+			sh->pool.reserved += ios;
+			return true;
+		}
+	}
+	kit = sh->shed || f->state == FRAG_WAIT_SHED ? free_kit(sh) : NULL;
+	if (!kit) {
+		return false;
+	}
+	MARK(frag_takes_kit);
+	kit->user = f;
+	f->kit = kit;
+	f->buf = kit->buf;
+	f->reserved = kit->pool.free_count;
+	kit->pool.reserved = f->reserved;
+	return true;
+}
+
+/* Admit the head of the FIFO. Returns false if it must wait. */
+static bool admit(struct shard *sh, struct raid_req *req)
+{
+	struct frag *f = frag_alloc(sh);
+
+	if (!f) {
+		return false;
+	}
+	if (!describe(sh, f, req)) {
+		frag_free(sh, f);
+		list_del(&req->link);
+		shard_answer(sh, req, 0);
+		return true;
+	}
+	if (!frag_provide(sh, f)) {
+		MARK(frag_no_room);
+		frag_free(sh, f);
+		return false;
+	}
+	list_del(&req->link);
+	req->frag = f;
+	if (++sh->frags_active > sh->frags_high) {
+		sh->frags_high = sh->frags_active;
+	}
+	if (f->kind == FRAG_READ) {
+		frag_set_state(f, FRAG_DATA);
+		frag_start_read(sh, f);
+		return true;
+	}
+	shard_writes_add(sh);
+	if (range_insert(&sh->ranges, &f->range, f->lo, f->hi)) {
+		start_write(sh, f);
+	} else {
+		frag_set_state(f, FRAG_WAIT_RANGE);
+	}
+	return true;
+}
+
+/* ---- the shard's turn ---------------------------------------------------------------------- */
+
+static void members_changed(struct shard *sh)
+{
+	struct frag *f, *ftmp;
+	struct slot *s, *stmp;
+
+	sh->members_generation = sh->view->members_generation;
+	list_for_each_entry_safe (f, ftmp, &sh->active, active) {
+		if (f->state != FRAG_DATA || f->kind == FRAG_READ) {
+			continue;
+		}
+		list_for_each_entry_safe (s, stmp, &f->slots, link) {
+			if (s->counted && s->state == SLOT_OUT && s->io.op != RAID_IO_READ &&
+			    !sh->view->slot[s->gslot].in_sync) {
+				bool last = f->pending == 1;
+
+				frag_uncount(sh, f, s);
+				if (last) {
+					break; /* the fragment has gone on */
+				}
+			}
+		}
+	}
+	repair_members_changed(sh);
+}
+
+static bool run_answers(struct shard *sh)
+{
+	struct ask *ask = sh->ask;
+	bool moved = false;
+	struct list *l;
+
+	while ((l = list_pop(&ask->judged))) {
+		struct slot *s = container_of(l, struct slot, ask);
+
+		moved = true;
+		if (s->owner == SLOT_JOB) {
+			repair_judged(sh, s->of, s);
+		} else if (s->state == SLOT_OUT) {
+			late_judged(sh, s);
+		} else {
+			retry_judged(sh, s->of, s);
+		}
+	}
+	while ((l = list_pop(&ask->flushed))) {
+		struct ask_flush *rider = container_of(l, struct ask_flush, link);
+		struct frag *f = container_of(rider, struct frag, rider);
+
+		moved = true;
+		f->err = rider->res;
+		finish(sh, f);
+	}
+	while (!list_empty(&sh->wait_meta) && (!sh->view->fail_pending || sh->view->broken)) {
+		struct frag *f = container_of(sh->wait_meta.next, struct frag, link);
+
+		moved = true;
+		answer(sh, f, sh->view->fail_pending && f->kind != FRAG_READ ? -EIO : 0);
+	}
+	return moved;
+}
+
+bool shard_run(struct shard *sh)
+{
+	bool moved = false;
+	struct range *r;
+
+	if (sh->members_generation != sh->view->members_generation) {
+		moved = true;
+		members_changed(sh);
+	}
+	moved |= run_answers(sh);
+	moved |= late_try(sh);
+	while (!list_empty(&sh->wait_dirty) && (sh->view->write_open || sh->view->broken)) {
+		moved = true;
+		start_write(sh, container_of(sh->wait_dirty.next, struct frag, link));
+	}
+	while ((r = range_next_ready(&sh->ranges))) {
+		moved = true;
+		if (r->of_job) {
+			repair_granted(sh, container_of(r, struct job, range));
+		} else {
+			start_write(sh, container_of(r, struct frag, range));
+		}
+	}
+	moved |= repair_run(sh);
+	while (!list_empty(&sh->fifo)) {
+		if (!admit(sh, container_of(sh->fifo.next, struct raid_req, link))) {
+			break;
+		}
+		moved = true;
+	}
+	return moved;
+}

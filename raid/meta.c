@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Superblock updates (md-format §7, §8; rules 1 and 3).
+ *
+ *   OFF      nothing is ever written: linear, RAID 0, arrays without superblocks, read-only
+ *   IDLE     what is to be durable is durable
+ *   WAVE1    an update is being written; its images do not change meanwhile
+ *   WAVE2    the members of the first wave have it, the others are being written
+ *   BROKEN   a member that cannot be failed did not take its superblock: no more writes
+ *
+ *   IDLE -> WAVE1            begin: a failure to record, or dirty or clean is wanted
+ *   WAVE1 -> WAVE2 -> IDLE   wave_end; without a second wave WAVE1 -> IDLE
+ *   WAVE1, WAVE2 -> WAVE1    begin: a member failed meanwhile, so the update is not what it must be
+ *   WAVE1, WAVE2 -> BROKEN   broken
+ *
+ * One update at a time; whoever needs one waits for the next that holds what it needs. It is
+ * complete when every member that it does not name as failed has it. events rises with each.
+ *
+ * A superblock within one logical block is written whole or not at all. A longer one can be torn
+ * by a power cut, so it goes to every second member first: the others still hold the old one.
+ *
+ * Clean is written only when the data it vouches for is durable: after a flush round.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "raid/base/check.h"
+#include "raid/base/mark.h"
+#include "raid/core.h"
+
+static void set_state(struct meta *m, enum meta_state to)
+{
+	static const uint8_t next[] = {
+		[META_OFF] = 0,
+		[META_IDLE] = 1 << META_WAVE1,
+		[META_WAVE1] =
+			1 << META_WAVE1 | 1 << META_WAVE2 | 1 << META_IDLE | 1 << META_BROKEN,
+		[META_WAVE2] = 1 << META_WAVE1 | 1 << META_IDLE | 1 << META_BROKEN,
+		[META_BROKEN] = 0,
+	};
+
+	CHECK(next[m->state] >> to & 1);
+	m->state = to;
+}
+
+static uint64_t prng_next(struct prng *p)
+{
+	uint64_t z = p->state += 0x9e3779b97f4a7c15;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+	z = (z ^ z >> 27) * 0x94d049bb133111eb;
+	return z ^ z >> 31;
+}
+
+static bool takes_superblock(const struct member *m)
+{
+	return m->has_sb && (m->state == RAID_MEMBER_IN_SYNC || m->state == RAID_MEMBER_SPARE);
+}
+
+/* ---- the image ----------------------------------------------------------------------------- */
+
+/* Only members that are present and not faulty have a role (md-format §8.8). */
+static void fill_roles(const struct core *c, struct sb *sb)
+{
+	for (uint32_t k = 0; k < c->meta.max_dev; k++) {
+		sb->dev_roles[k] = SB_ROLE_SPARE;
+	}
+	for (uint32_t i = 0; i < c->members; i++) {
+		const struct member *m = &c->member[i];
+		uint32_t number;
+
+		if (!m->has_sb || m->sb->dev_number >= c->meta.max_dev) {
+			continue;
+		}
+		number = m->sb->dev_number;
+		if (m->state == RAID_MEMBER_IN_SYNC) {
+			sb->dev_roles[number] = (uint16_t)m->slot;
+		} else if (m->state == RAID_MEMBER_LEAVING || m->state == RAID_MEMBER_FAULTY) {
+			sb->dev_roles[number] = SB_ROLE_FAULTY;
+		}
+	}
+}
+
+/* What differs between members stays as it was read; the rest is the array's. */
+static void fill_array(const struct core *c, struct sb *sb)
+{
+	const struct sb *fresh = c->member[c->meta.freshest].sb;
+
+	sb->max_dev = c->meta.max_dev;
+	sb->size = fresh->size;
+	sb->raid_disks = fresh->raid_disks;
+	memcpy(sb->set_name, fresh->set_name, sizeof sb->set_name);
+	sb->events = c->meta.events;
+	sb->resync_offset = c->meta.to_dirty ? 0 : c->meta.resync_offset;
+	fill_roles(c, sb);
+}
+
+/* ---- writing ------------------------------------------------------------------------------- */
+
+static void write_one(struct core *c, struct member *m)
+{
+	struct slot *s = m->sb_slot;
+
+	s->io.op = RAID_IO_WRITE;
+	s->io.fua = true;
+	iop_emit(c->iop, s);
+	m->sb_out = true;
+	c->meta.out++;
+}
+
+static void write_wave(struct core *c, uint8_t wave)
+{
+	for (uint32_t i = 0; i < c->members; i++) {
+		if (c->member[i].wave == wave) {
+			write_one(c, &c->member[i]);
+		}
+	}
+}
+
+static void begin(struct core *c)
+{
+	struct meta *meta = &c->meta;
+	uint64_t utime_us = 1 + prng_next(&meta->prng) % 0xffffff;
+	uint32_t in_sync = 0;
+	bool torn = false;
+
+	meta->events++;
+	meta->update_failures = meta->failures;
+	CHECK(!meta->out);
+	for (uint32_t i = 0; i < c->members; i++) {
+		struct member *m = &c->member[i];
+		struct sb *sb = m->sb;
+		uint32_t bytes;
+
+		m->wave = 0;
+		if (!takes_superblock(m)) {
+			continue;
+		}
+		fill_array(c, sb);
+		sb->utime_s = c->now.wall_s;
+		sb->utime_us = (uint32_t)utime_us;
+		sb->cnt_corrected_read += (uint32_t)m->corrected_sectors;
+		m->corrected_sectors = 0;
+		bytes = sb_encode(sb, m->props.logical_block, m->sb_page);
+		torn |= bytes > m->props.logical_block;
+		m->sb_retried = false;
+		m->sb_slot->iov[0] = (struct iovec){.iov_base = m->sb_page, .iov_len = bytes};
+		m->sb_slot->io.len = bytes;
+		m->wave = m->state == RAID_MEMBER_IN_SYNC && in_sync++ % 2 ? 2 : 1;
+	}
+	for (uint32_t i = 0; !torn && i < c->members; i++) {
+		c->member[i].wave = c->member[i].wave ? 1 : 0;
+	}
+	set_state(meta, META_WAVE1);
+	write_wave(c, 1);
+}
+
+static void broken(struct core *c, uint32_t m, int err)
+{
+	MARK(meta_broken);
+	set_state(&c->meta, META_BROKEN);
+	c->view.broken = true;
+	c->view.write_open = false;
+	c->view.generation++;
+	events_add(c->events,
+		   (struct raid_event){
+			   .type = RAID_EV_READ_ONLY,
+			   .member = m,
+			   .op = RAID_IO_WRITE,
+			   .err = err,
+			   .why = "a superblock of a member that holds a last copy could "
+				  "not be written; restart the array to try again",
+		   });
+	member_all_recorded(c);
+}
+
+/* Everything that waits for superblocks may go on. */
+static void durable(struct core *c)
+{
+	struct meta *meta = &c->meta;
+
+	meta->failures_durable = meta->update_failures;
+	c->view.fail_pending = false;
+	c->view.generation++;
+	member_all_recorded(c);
+	if (meta->to_dirty) {
+		c->ask.need_dirty = false;
+		if (!c->view.write_open) {
+			MARK(meta_dirty);
+			events_add(c->events, (struct raid_event){.type = RAID_EV_DIRTY,
+								  .member = UINT32_MAX});
+		}
+		c->view.write_open = true;
+	}
+}
+
+static void wave_end(struct core *c)
+{
+	struct meta *meta = &c->meta;
+	bool second = false;
+
+	if (meta->update_failures != meta->failures) {
+		MARK(meta_restart);
+		meta->to_dirty |= c->ask.need_dirty;
+		begin(c);
+		return;
+	}
+	if (meta->state == META_WAVE1) {
+		for (uint32_t i = 0; i < c->members; i++) {
+			second |= c->member[i].wave == 2;
+		}
+	}
+	if (second) {
+		MARK(meta_wave2);
+		set_state(meta, META_WAVE2);
+		write_wave(c, 2);
+		return;
+	}
+	set_state(meta, META_IDLE);
+	meta->updates++;
+	if (!meta->to_dirty && meta->clean_update) {
+		MARK(meta_clean);
+		events_add(c->events,
+			   (struct raid_event){.type = RAID_EV_CLEAN, .member = UINT32_MAX});
+	}
+	meta->clean_update = false;
+	durable(c);
+}
+
+void meta_io_done(struct core *c, struct slot *s)
+{
+	uint32_t i = s->io.member;
+	struct member *m = &c->member[i];
+
+	if (!m->sb_out) {
+		return; /* it has left */
+	}
+	if (s->res && !m->sb_retried && c->meta.state != META_BROKEN) {
+		MARK(meta_sb_again);
+		m->sb_retried = true;
+		iop_emit(c->iop, s);
+		return;
+	}
+	m->sb_out = false;
+	m->wave = 0;
+	c->meta.out--;
+	if (s->res) {
+		struct raid_event ev = {
+			.type = RAID_EV_SB_ERROR,
+			.member = i,
+			.op = RAID_IO_WRITE,
+			.maddr = s->io.maddr,
+			.len = s->io.len,
+			.err = s->res,
+			.why = "its superblock could not be written",
+		};
+
+		events_add(c->events, ev);
+		if (member_fail(c, i, ev) == MEMBER_FAIL_DONE) {
+			MARK(meta_member_failed);
+		} else if (c->meta.state != META_BROKEN) {
+			broken(c, i, s->res);
+		}
+	}
+}
+
+/* A member has failed: nobody waits for its superblock. */
+void meta_member_left(struct core *c, uint32_t i)
+{
+	struct member *m = &c->member[i];
+
+	if (m->sb_out) {
+		m->sb_out = false;
+		c->meta.out--;
+	}
+	m->wave = 0;
+}
+
+/* ---- what is to be written ------------------------------------------------------------------- */
+
+static bool may_clean(const struct core *c)
+{
+	return c->view.write_open && c->meta.state == META_IDLE && c->meta.resync_offset != 0 &&
+	       !c->view.flush_lost && !c->ask.need_dirty && !c->ask.writes_active;
+}
+
+static uint64_t clean_at(const struct core *c)
+{
+	return c->meta.clean_now
+		       ? 0
+		       : c->ask.idle_since_ns + (uint64_t)c->limits.safe_mode_ms * 1000000;
+}
+
+static bool run_idle(struct core *c)
+{
+	struct meta *meta = &c->meta;
+	bool fails = meta->failures != meta->failures_durable;
+	bool dirty = c->ask.need_dirty && !c->view.write_open;
+	bool clean = may_clean(c) && c->now.mono_ns >= clean_at(c);
+
+	if (clean && (member_unflushed(c) || c->flush.running)) {
+		MARK(meta_flush_before_clean);
+		c->flush.wanted = member_unflushed(c);
+		clean = false;
+	}
+	if (!fails && !dirty && !clean) {
+		return false;
+	}
+	if (clean) {
+		c->view.write_open = false;
+		c->view.generation++;
+		meta->clean_update = true;
+	}
+	meta->to_dirty = dirty || c->view.write_open;
+	begin(c);
+	return true;
+}
+
+/* Without superblocks there is nothing to wait for. */
+static bool run_off(struct core *c)
+{
+	if (c->meta.failures == c->meta.failures_durable) {
+		return false;
+	}
+	c->meta.failures_durable = c->meta.failures;
+	c->view.fail_pending = false;
+	c->view.generation++;
+	member_all_recorded(c);
+	return true;
+}
+
+bool meta_run(struct core *c)
+{
+	switch (c->meta.state) {
+	case META_OFF:
+		return run_off(c);
+	case META_IDLE:
+		return run_idle(c);
+	case META_WAVE1:
+	case META_WAVE2:
+		if (c->meta.out) {
+			return false;
+		}
+		wave_end(c);
+		return true;
+	case META_BROKEN:
+		return false;
+	}
+	return false;
+}
+
+uint64_t meta_deadline(const struct core *c)
+{
+	return may_clean(c) && !c->flush.running && !c->flush.wanted ? clean_at(c) : RAID_NEVER;
+}
+
+bool meta_settled(const struct core *c)
+{
+	return c->meta.state == META_BROKEN ||
+	       ((c->meta.state == META_OFF || c->meta.state == META_IDLE) &&
+		c->meta.failures == c->meta.failures_durable && !may_clean(c));
+}

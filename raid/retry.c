@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Ios of fragments that failed (rule 8). A slot carries its own retry, so that trouble needs no
+ * memory that data could have taken:
+ *
+ *   WHOLE --error, more than a block--> PIECES: the same io block by block on the same member
+ *   PIECES: READ block good -> next block; READ block bad -> OTHER
+ *           WRITE block good -> next; WRITE block bad -> the core is asked to fail the member
+ *   OTHER (READ): the block from the copies not tried yet, into the same memory; then the next
+ *         block on the own member. No copy left: the request gets -EIO.
+ *
+ * An unreadable block that another copy gave is handed to repair.c. Where copies may differ the
+ * read goes on only when it has been written back (rule 4).
+ * A WRITE of one block is simply tried once more. DISCARD and ZERO are tried once more as a whole,
+ * then the fragment writes zeroes instead, on all copies, so that they end equal.
+ */
+#include <errno.h>
+
+#include "raid/base/bytes.h"
+#include "raid/base/check.h"
+#include "raid/base/mark.h"
+#include "raid/shard.h"
+
+static bool in_sync(const struct shard *sh, uint32_t gslot)
+{
+	return sh->view->slot[gslot].in_sync;
+}
+
+/* The memory that belongs to the block at s->off, and how much of it lies together (≤ a block). */
+static struct iovec block_memory(const struct slot *s)
+{
+	uint64_t skip = s->off;
+	uint32_t i = 0;
+
+	while (skip >= s->iov[i].iov_len) {
+		skip -= s->iov[i++].iov_len;
+		CHECK(i < s->whole_iovcnt);
+	}
+	return (struct iovec){
+		.iov_base = (uint8_t *)s->iov[i].iov_base + skip,
+		.iov_len = min_u64(s->iov[i].iov_len - skip, SHARD_BLOCK),
+	};
+}
+
+static void emit_piece(struct shard *sh, struct slot *s, uint32_t gslot, uint64_t maddr)
+{
+	s->piece_iov.iov_len = s->piece_len;
+	s->io.iov = &s->piece_iov;
+	s->io.iovcnt = 1;
+	s->io.member = sh->view->slot[gslot].member;
+	s->io.maddr = maddr;
+	s->io.len = s->piece_len;
+	s->gslot = gslot;
+	iop_emit(sh->iop, s);
+}
+
+static void start_pieces(struct slot *s)
+{
+	s->phase = SLOT_PIECES;
+	s->whole_gslot = s->gslot;
+	s->whole_maddr = s->io.maddr;
+	s->whole_len = s->io.len;
+	s->whole_iovcnt = s->io.iovcnt;
+	s->off = 0;
+}
+
+/* The block at s->off on the own member. */
+static void own_block(struct shard *sh, struct slot *s)
+{
+	s->phase = SLOT_PIECES;
+	s->piece_iov = block_memory(s);
+	s->piece_len = (uint32_t)s->piece_iov.iov_len;
+	s->tried = 0;
+	s->bad = 0;
+	emit_piece(sh, s, s->whole_gslot, s->whole_maddr + s->off);
+}
+
+static void report(struct shard *sh, const struct slot *s, enum raid_event_type type, int err)
+{
+	struct iop_member *m = &sh->iop->member[s->io.member];
+
+	m->read_errors += type == RAID_EV_READ_ERROR;
+	m->write_errors += type == RAID_EV_WRITE_ERROR;
+	events_add(sh->events, (struct raid_event){
+				       .type = type,
+				       .member = s->io.member,
+				       .op = s->io.op,
+				       .maddr = s->io.maddr,
+				       .len = s->io.len,
+				       .err = err,
+			       });
+}
+
+/* ---- reads --------------------------------------------------------------------------------- */
+
+/* The array block that s->off is, with all its copies; at most len bytes of it. */
+static uint64_t block_piece(const struct shard *sh, const struct slot *s, uint64_t len,
+			    struct geo_piece *p)
+{
+	uint64_t addr;
+	uint32_t copy;
+	bool found =
+		geo_unmap(sh->view->geo, s->whole_gslot, s->whole_maddr + s->off, &addr, &copy);
+
+	CHECK(found);
+	geo_map(sh->view->geo, addr, min_u64(len, sh->view->size_bytes - addr), p);
+	return addr;
+}
+
+static uint32_t copy_of(const struct geo_piece *p, uint32_t gslot)
+{
+	uint32_t i = 0;
+
+	while (p->copy[i].slot != gslot) {
+		i++;
+		CHECK(i < p->copies);
+	}
+	return i;
+}
+
+static void read_finish(struct shard *sh, struct frag *f, struct slot *s, int err)
+{
+	if (err && !f->err) {
+		f->err = err;
+	}
+	s->io.iov = s->iov;
+	frag_slot_done(sh, f, s);
+}
+
+static void read_next_block(struct shard *sh, struct frag *f, struct slot *s)
+{
+	s->off += s->piece_len;
+	if (s->off >= s->whole_len) {
+		read_finish(sh, f, s, 0);
+	} else if (!in_sync(sh, s->whole_gslot)) {
+		MARK(retry_read_member_left);
+		f->restart = true;
+		read_finish(sh, f, s, 0);
+	} else {
+		own_block(sh, s);
+	}
+}
+
+/* The block in work did not come from s->gslot: take the next copy. */
+static void read_other(struct shard *sh, struct frag *f, struct slot *s, int err)
+{
+	struct geo_piece p;
+	struct geo_copy *c;
+	uint64_t len;
+	uint32_t me;
+	int i;
+
+	block_piece(sh, s, s->piece_len, &p);
+	me = copy_of(&p, s->gslot);
+	s->tried |= 1u << me;
+	if (err && in_sync(sh, s->gslot)) {
+		MARK(retry_read_bad_block);
+		s->bad |= 1u << me;
+	}
+	i = choose_copy(sh, &p, s->tried, &len);
+	if (i < 0) {
+		MARK(retry_read_no_copy);
+		report(sh, s, RAID_EV_LAST_COPY_ERROR, err ? err : -EIO);
+		read_finish(sh, f, s, -EIO);
+		return;
+	}
+	if (err && in_sync(sh, s->gslot)) {
+		report(sh, s, RAID_EV_READ_ERROR, err);
+	}
+	c = &p.copy[i];
+	/* A piece that ends inside a unit is the end of the array. */
+	s->piece_len = (uint32_t)min_u64(min_u64(round_up_u64(len, sh->view->unit), s->piece_len),
+					 sh->view->slot[c->slot].end_maddr - c->maddr);
+	s->phase = SLOT_OTHER;
+	emit_piece(sh, s, c->slot, c->maddr);
+}
+
+/* A block came from another copy; have the bad ones rewritten. */
+void retry_other_done(struct shard *sh, struct slot *s)
+{
+	struct geo_piece p;
+	uint64_t addr = block_piece(sh, s, s->piece_len, &p);
+	bool must = choose_unsynced(sh, &p);
+
+	if (s->bad && !sh->view->read_only) {
+		if (repair_start(sh, addr, p.len, s->bad, must ? s : NULL)) {
+			if (must) {
+				MARK(retry_read_waits_for_repair);
+				return;
+			}
+		} else if (must) {
+			MARK(retry_read_waits_for_job);
+			list_del(&s->link);
+			list_append(&sh->job_wait, &s->link);
+			return;
+		}
+	}
+	read_next_block(sh, s->of, s);
+}
+
+/* The repair that the read waited for is over; the copies in bad still lack it. */
+void retry_repaired(struct shard *sh, struct slot *s, uint32_t bad)
+{
+	s->bad = bad;
+	retry_other_done(sh, s);
+}
+
+void retry_read_done(struct shard *sh, struct frag *f, struct slot *s)
+{
+	bool good = !s->res && in_sync(sh, s->gslot);
+
+	if (s->phase == SLOT_WHOLE) {
+		if (good) {
+			read_finish(sh, f, s, 0);
+		} else if (!in_sync(sh, s->gslot)) {
+			MARK(retry_read_member_gone);
+			f->restart = true;
+			read_finish(sh, f, s, 0);
+		} else {
+			start_pieces(s);
+			if (s->whole_len > SHARD_BLOCK) {
+				MARK(retry_read_pieces);
+				own_block(sh, s);
+			} else {
+				s->piece_iov = block_memory(s);
+				s->piece_len = (uint32_t)s->piece_iov.iov_len;
+				s->tried = 0;
+				s->bad = 0;
+				read_other(sh, f, s, s->res);
+			}
+		}
+	} else if (!good) {
+		read_other(sh, f, s, s->res);
+	} else if (s->phase == SLOT_OTHER) {
+		retry_other_done(sh, s);
+	} else {
+		read_next_block(sh, f, s);
+	}
+}
+
+/* ---- writes -------------------------------------------------------------------------------- */
+
+static void write_finish(struct shard *sh, struct frag *f, struct slot *s, int err)
+{
+	if (err && !f->err) {
+		f->err = err == -ENOSPC ? -ENOSPC : -EIO;
+	}
+	if (!err) {
+		f->did_some = true;
+	}
+	s->io.iov = s->iov;
+	frag_slot_done(sh, f, s);
+}
+
+/* DISCARD or ZERO failed. */
+static void zero_failed(struct shard *sh, struct frag *f, struct slot *s)
+{
+	bool unsupported = s->res == -EOPNOTSUPP;
+
+	if (!unsupported && !s->retried) {
+		MARK(retry_zero_again);
+		report(sh, s, RAID_EV_WRITE_ERROR, s->res);
+		s->retried = true;
+		iop_emit(sh->iop, s);
+		return;
+	}
+	if (unsupported) {
+		MARK(retry_zero_unsupported);
+		if (s->io.op == RAID_IO_DISCARD) {
+			sh->no_punch[s->gslot] = true;
+		} else {
+			sh->no_zero[s->gslot] = true;
+		}
+	} else {
+		/* Part of it may have been done. */
+		f->did_some = true;
+	}
+	f->redo_zero = true;
+	frag_slot_done(sh, f, s);
+}
+
+void retry_write_done(struct shard *sh, struct frag *f, struct slot *s)
+{
+	if (!in_sync(sh, s->gslot)) {
+		MARK(retry_write_member_gone);
+		frag_slot_done(sh, f, s);
+		return;
+	}
+	if (s->res && s->io.op != RAID_IO_WRITE) {
+		zero_failed(sh, f, s);
+		return;
+	}
+	if (s->phase == SLOT_WHOLE) {
+		if (!s->res) {
+			write_finish(sh, f, s, 0);
+			return;
+		}
+		MARK(retry_write_pieces);
+		report(sh, s, RAID_EV_WRITE_ERROR, s->res);
+		start_pieces(s);
+		own_block(sh, s);
+		return;
+	}
+	if (s->res) {
+		MARK(retry_write_failed);
+		list_append(&sh->ask->failed, &s->ask);
+		return;
+	}
+	s->off += s->piece_len;
+	if (s->off < s->whole_len) {
+		own_block(sh, s);
+	} else {
+		MARK(retry_write_good);
+		write_finish(sh, f, s, 0);
+	}
+}
+
+/* The core has decided about a member that a write failed on twice. */
+void retry_judged(struct shard *sh, struct frag *f, struct slot *s)
+{
+	if (s->verdict == SLOT_LAST_COPY) {
+		report(sh, s, RAID_EV_LAST_COPY_ERROR, s->res);
+		write_finish(sh, f, s, s->res);
+	} else {
+		s->io.iov = s->iov;
+		frag_slot_done(sh, f, s);
+	}
+}
