@@ -221,13 +221,25 @@ tsan-check:
 	$(Q)$(FIXED_ADDRESSES) $(MAKE) --no-print-directory TSAN=1 client-test LOOPS=2
 
 # ---- simulator (raid/sim) --------------------------------------------------------------------
-# target: sim [SEED=N]   one simulated world, verbosely; prints its seed
-sim: $(B)/raid-sim
-	$(B)/raid-sim $(if $(SEED),--seed $(SEED))
+JOBS ?= $(shell nproc)
 
-# target: sim-check      once-failing seeds, then fresh ones for SECONDS (60)
+# target: sim [SEED=N [PROFILE=p] | SECONDS=N]   replay one seed, twice; or fresh seeds for 10 s
+sim: $(B)/raid-sim
+	$(B)/raid-sim $(if $(SEED),--seed $(SEED),--seconds $(or $(SECONDS),10)) $(if $(PROFILE),--profile $(PROFILE))
+
+# target: sim-check      scenarios, an exact replay, once-failing seeds, then fresh ones for SECONDS (60)
 sim-check: $(B)/raid-sim
-	$(B)/raid-sim --seconds $(or $(SECONDS),60)
+	$(B)/raid-sim --scenarios
+	$(B)/raid-sim --seed 1
+	$(B)/raid-sim --seed-list raid/sim/seeds.txt --jobs $(JOBS) --seconds $(or $(SECONDS),60)
+
+# target: sim-soak       fresh seeds on all cores for SECONDS (600); a mark not reached is a failure
+sim-soak: $(B)/raid-sim
+	$(B)/raid-sim --seed-list raid/sim/seeds.txt --jobs $(JOBS) --seconds $(or $(SECONDS),600) --marks-required
+
+# target: breaks [T=name]  patches that break one promise each: the simulator must notice every one
+breaks: $(B)/raid-sim
+	$(Q)raid/sim/breaks/run $(T)
 
 # ---- documents and installation --------------------------------------------------------------
 # target: man            man pages from conf/*.pod into build/man

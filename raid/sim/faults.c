@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What goes wrong. Before a session a set of disks is drawn that the array can lose as a whole: the
+ * *lossy* ones. They may do anything: die, hang, forget how to write, fill up. All other disks are
+ * good: slow at times, with a few unreadable blocks and single failing ios, but only where a copy
+ * on another good disk stands behind each, so that no client may ever see an error. Beyond the
+ * budget all disks are lossy, and errors are allowed.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "raid/base/bytes.h"
+#include "raid/sim/world.h"
+
+enum { SOFT_ERRORS_MAX = 4, LATENT_GOOD_MAX = 3, LATENT_LOSSY_MAX = 30 };
+
+/* Another good disk holds this sector readable. */
+static bool has_good_copy(const struct world *w, uint32_t disk, uint64_t s)
+{
+	const struct layout *l = &w->layout;
+
+	for (uint32_t i = 0; i < l->copies; i++) {
+		uint32_t d = l->copy[s * l->copies + i].disk;
+		uint64_t maddr = l->copy[s * l->copies + i].maddr;
+
+		if (d != disk && world_is_good(w, d) && !w->faults[d].lossy &&
+		    !w->listed[d][maddr / RAID_SECTOR_BYTES] &&
+		    !disk_is_bad(&w->disk[d], maddr, RAID_SECTOR_BYTES)) {
+			return true;
+		}
+	}
+	return false;
+}
+
+/* May an io on a good disk fail in this range? Reads need another copy, and every sector fails only
+ * once in a session, so that a retry or a repair finds its way. */
+static bool may_fail_softly(const struct world *w, uint32_t disk, uint64_t maddr, uint64_t len,
+			    bool read)
+{
+	for (uint64_t at = 0; at < len; at += RAID_SECTOR_BYTES) {
+		uint32_t s = w->layout.sector[disk][(maddr + at) / RAID_SECTOR_BYTES];
+
+		if (s == LAYOUT_NONE || w->immune[s] || (read && !has_good_copy(w, disk, s))) {
+			return false;
+		}
+	}
+	return true;
+}
+
+static void make_immune(struct world *w, uint32_t disk, uint64_t maddr, uint64_t len)
+{
+	for (uint64_t at = 0; at < len; at += RAID_SECTOR_BYTES) {
+		w->immune[w->layout.sector[disk][(maddr + at) / RAID_SECTOR_BYTES]] = 1;
+	}
+}
+
+static void add_latent(struct world *w, uint32_t disk, uint32_t most)
+{
+	struct disk *d = &w->disk[disk];
+	const struct role *r = &w->role[disk];
+	uint64_t n = prng_below(&w->rng, most + 1),
+		 blocks = (r->data_to - r->data_from) / d->p.block;
+
+	for (uint64_t i = 0; i < n && blocks > 0; i++) {
+		uint64_t maddr = r->data_from + prng_below(&w->rng, blocks) * d->p.block;
+
+		maddr = round_down_u64(maddr, d->p.block);
+		if (w->may_fail || may_fail_softly(w, disk, maddr, d->p.block, true)) {
+			d->bad[maddr / d->p.block] = DISK_BAD_READ;
+			for (uint64_t at = 0; at < d->p.block && !w->may_fail;
+			     at += RAID_SECTOR_BYTES) {
+				make_immune(w, disk, maddr + at, RAID_SECTOR_BYTES);
+			}
+		}
+	}
+}
+
+/* Something that the disk will suffer from, within the next moments of the session. */
+static void draw_suffering(struct world *w, uint32_t disk)
+{
+	struct disk_faults *f = &w->faults[disk];
+	struct disk *d = &w->disk[disk];
+	uint64_t soon = w->clock.now_ns + prng_log_range(&w->rng, SIM_MS, SIM_S);
+
+	switch (prng_below(&w->rng, 11)) {
+	case 0:
+		f->read_fail_in = (uint32_t)prng_log_range(&w->rng, 2, 50);
+		break;
+	case 1:
+		f->write_fail_in = (uint32_t)prng_log_range(&w->rng, 2, 100);
+		break;
+	case 2:
+		f->flush_fail_in = (uint32_t)prng_log_range(&w->rng, 1, 10);
+		break;
+	case 3:
+		f->dead_at_ns = soon;
+		break;
+	case 4:
+		f->full_at_ns = soon;
+		break;
+	case 5:
+		f->hang_at_ns = soon;
+		break;
+	case 6:
+		f->hang_at_ns = soon;
+		f->hang_for_ns = prng_log_range(&w->rng, SIM_S, 120 * SIM_S);
+		break;
+	case 7:
+		f->hang_in = (uint32_t)prng_log_range(&w->rng, 10, 200);
+		f->hang_for_ns = prng_log_range(&w->rng, SIM_S, 180 * SIM_S);
+		break;
+	case 8:
+		add_latent(w, disk, LATENT_LOSSY_MAX);
+		break;
+	case 9:
+		for (uint64_t b = prng_below(&w->rng, d->blocks), n = prng_below(&w->rng, 64);
+		     n > 0 && b < d->blocks; b++, n--) {
+			d->bad[b] = DISK_BAD_WRITE;
+		}
+		break;
+	default:
+		clock_schedule(&w->clock, soon, EV_HAND_FAIL, f);
+		break;
+	}
+	f->odd_in = prng_one_in(&w->rng, 10) ? 3 : 0;
+}
+
+static void choose_lossy(struct world *w)
+{
+	bool left[RAID_SLOTS_MAX] = {false};
+	uint32_t start = (uint32_t)prng_below(&w->rng, w->plan.slots);
+
+	for (uint32_t i = 0; i < w->plan.slots; i++) {
+		left[i] = w->role[i].in_sync && i != w->listed_disk;
+	}
+	for (uint32_t k = 0; k < w->plan.slots; k++) {
+		uint32_t i = (start + k) % w->plan.slots;
+
+		if (!left[i] || prng_one_in(&w->rng, 3)) {
+			continue;
+		}
+		left[i] = false;
+		w->faults[i].lossy = geo_enough(&w->assembly->geometry, left);
+		left[i] = !w->faults[i].lossy;
+	}
+}
+
+void faults_begin(struct world *w)
+{
+	memset(w->faults, 0, sizeof w->faults);
+	w->may_fail = w->plan.profile == PLAN_BEYOND;
+	w->faults_on = w->plan.profile != PLAN_CALM && !prng_one_in(&w->rng, 5);
+	for (uint32_t i = 0; i < w->plan.disks; i++) {
+		memset(w->disk[i].bad, 0, w->disk[i].blocks);
+		w->faults[i].slow = 1;
+	}
+	if (!w->faults_on) {
+		return;
+	}
+	if (w->may_fail) {
+		for (uint32_t i = 0; i < w->plan.slots; i++) {
+			w->faults[i].lossy = w->role[i].in_sync;
+		}
+	} else {
+		choose_lossy(w);
+	}
+	for (uint32_t i = 0; i < w->plan.slots; i++) {
+		struct disk_faults *f = &w->faults[i];
+
+		if (!w->role[i].in_sync) {
+			continue;
+		}
+		f->slow = prng_one_in(&w->rng, 4) ? (uint32_t)prng_range(&w->rng, 2, 8) : 1;
+		if (!f->lossy) {
+			f->soft_left = SOFT_ERRORS_MAX;
+			add_latent(w, i, LATENT_GOOD_MAX);
+		} else if (!prng_one_in(&w->rng, 4)) {
+			draw_suffering(w, i);
+			if (prng_one_in(&w->rng, 4)) {
+				draw_suffering(w, i);
+			}
+		}
+	}
+}
+
+/* From now on every disk answers, also a dead one that nobody has noticed; blocks that are bad stay
+ * bad. */
+void faults_stop(struct world *w)
+{
+	if (!w->faults_on) {
+		return;
+	}
+	w->faults_on = false;
+	world_release_hung(w);
+}
+
+static void fail(struct flight *f, int err)
+{
+	f->fate = FLIGHT_FAIL;
+	f->err = err;
+}
+
+static void hang(struct world *w, struct flight *f)
+{
+	uint64_t for_ns = w->faults[f->disk].hang_for_ns;
+
+	f->fate = FLIGHT_HANG;
+	if (for_ns) {
+		/* It comes back by itself, done or not. */
+		f->late = true;
+		f->fate = prng_one_in(&w->rng, 2) ? FLIGHT_OK : FLIGHT_FAIL;
+		f->err = -EIO;
+	}
+}
+
+static bool hits(struct world *w, uint32_t one_in)
+{
+	return one_in && prng_one_in(&w->rng, one_in);
+}
+
+static void draw_lossy(struct world *w, struct flight *f, uint64_t *latency_ns)
+{
+	const struct disk_faults *x = &w->faults[f->disk];
+	enum raid_io_op op = f->io->op;
+	uint64_t now = w->clock.now_ns;
+
+	if (x->dead_at_ns && now >= x->dead_at_ns) {
+		fail(f, prng_one_in(&w->rng, 2) ? -EIO : -ENODEV);
+		*latency_ns = 1 + prng_below(&w->rng, 20 * SIM_US);
+	} else if ((x->hang_at_ns && now >= x->hang_at_ns) || hits(w, x->hang_in)) {
+		hang(w, f);
+		*latency_ns = x->hang_for_ns;
+	} else if (x->full_at_ns && now >= x->full_at_ns && op == RAID_IO_WRITE) {
+		fail(f, -ENOSPC);
+	} else if (op == RAID_IO_READ) {
+		if (hits(w, x->read_fail_in)) {
+			fail(f, -EIO);
+		}
+	} else if (op == RAID_IO_FLUSH) {
+		if (hits(w, x->flush_fail_in)) {
+			fail(f, -EIO);
+		}
+	} else if (hits(w, x->write_fail_in)) {
+		fail(f, -EIO);
+	} else if (op != RAID_IO_WRITE && hits(w, x->odd_in)) {
+		fail(f, -EOPNOTSUPP);
+	}
+}
+
+/* What becomes of an io that has just been issued, and when. */
+void faults_draw(struct world *w, struct flight *f, uint64_t *latency_ns)
+{
+	struct disk_faults *x = &w->faults[f->disk];
+	const struct raid_io *io = f->io;
+	uint64_t base = w->plan.latency_ns * (x->slow ? x->slow : 1);
+
+	*latency_ns = 1 + prng_log_range(&w->rng, base / 8, base);
+	f->fate = FLIGHT_OK;
+	if (w->script) {
+		w->script(w, f, latency_ns);
+		return;
+	}
+	if (!w->faults_on) {
+		return;
+	}
+	if (x->lossy) {
+		draw_lossy(w, f, latency_ns);
+		return;
+	}
+	if (x->soft_left == 0 || (io->op != RAID_IO_READ && io->op != RAID_IO_WRITE) ||
+	    !prng_one_in(&w->rng, 50)) {
+		return;
+	}
+	if (may_fail_softly(w, f->disk, io->maddr, io->len, io->op == RAID_IO_READ)) {
+		make_immune(w, f->disk, io->maddr, io->len);
+		x->soft_left--;
+		fail(f, -EIO);
+	}
+}
