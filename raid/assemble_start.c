@@ -264,49 +264,79 @@ static bool best_doubtful(const struct asm_work *w, uint32_t *best)
 	return best_rank != 0;
 }
 
-/* Which bytes of the array a doubtful member answers for. */
+/* Which part of the array only the member of this slot answers for, after "doubtful: ". */
+static void describe_part(const struct asm_work *w, int32_t slot, char text[128])
+{
+	const struct geometry *g = &w->out->geometry;
+
+	switch (g->p.level) {
+	case RAID_LEVEL_LINEAR:
+		snprintf(text, 128, "bytes %" PRIu64 " to %" PRIu64,
+			 g->start_sector[slot] * RAID_SECTOR_BYTES,
+			 g->start_sector[slot + 1] * RAID_SECTOR_BYTES - 1);
+		break;
+	case RAID_LEVEL_1:
+		snprintf(text, 128, "all bytes");
+		break;
+	default:
+		snprintf(text, 128, "the %" PRIu64 "-byte chunks on slot %" PRId32,
+			 (uint64_t)g->p.chunk_sectors * RAID_SECTOR_BYTES, slot);
+	}
+}
+
 static void note_doubtful(struct asm_work *w, uint32_t i)
 {
-	struct asm_member *m = &w->out->member[i];
-	bool half = m->sb.feature_map & SB_FEATURE_RECOVERY_OFFSET;
+	const struct asm_member *m = &w->out->member[i];
+	const struct sb *sb = &m->sb;
+	char part[128];
 
-	if (half) {
+	describe_part(w, m->slot, part);
+	if (sb->events + 1 < w->out->events) {
 		asm_note(w,
-			 "doubtful: what lies on slot %d (%s) from byte %" PRIu64
-			 " of the member's data on was never rebuilt",
-			 m->slot, asm_name(w, i),
-			 m->sb.recovery_offset <= m->sb.data_size
-				 ? m->sb.recovery_offset * RAID_SECTOR_BYTES
-				 : 0);
+			 "doubtful: %s may be old, from %s (slot %" PRId32 ", %" PRIu64
+			 " events behind)",
+			 part, asm_name(w, i), m->slot, w->out->events - sb->events);
+	} else if (!(sb->feature_map & SB_FEATURE_RECOVERY_OFFSET)) {
+		asm_note(w, "doubtful: %s may be old, from %s (slot %" PRId32 ", failed)", part,
+			 asm_name(w, i), m->slot);
 	}
-	if (!half || m->verdict == ASM_STALE || m->verdict == ASM_FAULTY) {
+	if (sb->feature_map & SB_FEATURE_RECOVERY_OFFSET) {
 		asm_note(w,
-			 "doubtful: all that lies on slot %d (%s, %" PRIu64
-			 " events behind) may be old",
-			 m->slot, asm_name(w, i), w->out->events - m->sb.events);
+			 "doubtful: %s are not the array's where %s was not rebuilt, from its data "
+			 "byte %" PRIu64 " on",
+			 part, asm_name(w, i),
+			 sb->recovery_offset <= sb->data_size
+				 ? sb->recovery_offset * RAID_SECTOR_BYTES
+				 : 0);
 	}
 }
 
 /* Add doubtful members until every block can be reached. Returns false if that cannot be. */
 static bool force_members(struct asm_work *w)
 {
+	enum asm_verdict before[RAID_MEMBERS_MAX];
+	bool taken[RAID_MEMBERS_MAX] = {false}, enough = false;
 	char why[RAID_WHY_BYTES];
 	uint32_t i;
 
-	while (best_doubtful(w, &i)) {
-		bool whole;
-
-		note_doubtful(w, i);
+	while (!enough && best_doubtful(w, &i)) {
+		taken[i] = true;
+		before[i] = w->out->member[i].verdict;
 		w->out->member[i].verdict = ASM_IN_SYNC;
-		w->out->features |= w->out->member[i].sb.feature_map;
 		count_slots(w);
-		whole = has_component(asm_sb(w, w->fresh)) || !w->out->degraded;
-		if (whole && !make_geometry(w, why) &&
-		    geo_enough(&w->out->geometry, w->out->present)) {
-			return true;
+		enough = (has_component(asm_sb(w, w->fresh)) || !w->out->degraded) &&
+			 !make_geometry(w, why) && geo_enough(&w->out->geometry, w->out->present);
+	}
+	for (i = 0; i < w->out->members; i++) {
+		if (taken[i] && enough) {
+			w->out->features |= w->out->member[i].sb.feature_map;
+			note_doubtful(w, i);
+		} else if (taken[i]) {
+			w->out->member[i].verdict = before[i];
 		}
 	}
-	return false;
+	count_slots(w);
+	return enough;
 }
 
 /* ---- the rules in order --------------------------------------------------------------------- */

@@ -248,7 +248,8 @@ static void forced_start_takes_the_least_old(void **state)
 	assert_true(rig.out.present[3]);
 	assert_false(rig.out.present[2]);
 	rig_verdict(2, ASM_STALE);
-	assert_non_null(strstr(rig.out.note, "slot 3 (m3, 5 events behind)"));
+	assert_non_null(
+		strstr(rig.out.note, "the 65536-byte chunks on slot 3 may be old, from m3"));
 }
 
 static void forced_start_of_a_stripe_set(void **state)
@@ -259,8 +260,30 @@ static void forced_start_of_a_stripe_set(void **state)
 	rig_refused("m1 is not used");
 	rig_force();
 	rig_starts(0);
-	assert_non_null(strstr(rig.out.note, "slot 1"));
+	assert_non_null(strstr(rig.out.note, "chunks on slot 1"));
+	assert_non_null(strstr(rig.out.note, "4 events behind"));
 	assert_int_equal(rig.out.geometry.array_sectors, 3 * RIG_DATA_SECTORS);
+}
+
+static void forced_start_says_which_bytes_of_a_linear_array(void **state)
+{
+	rig_make(RAID_LEVEL_LINEAR, 0, 3);
+	rig.cand[1].sb.events -= 4;
+	rig_force();
+	rig_starts(0);
+	assert_non_null(strstr(rig.out.note, "bytes 4194304 to 8388607 may be old, from m1"));
+}
+
+static void forced_start_that_fails_leaves_the_verdicts(void **state)
+{
+	rig_make(RAID_LEVEL_0, 0, 3);
+	rig.cand[0].sb.events -= 4;
+	rig_leave_out(1);
+	rig_force();
+	rig_refused("slot 0, 1 of 3");
+	rig_verdict(0, ASM_STALE);
+	assert_int_equal(rig.out.degraded, 2);
+	assert_string_equal(rig.out.note, "");
 }
 
 static void forced_start_never_mixes_halves(void **state)
@@ -303,6 +326,8 @@ int main(void)
 		cmocka_unit_test(refusal_names_the_member_that_would_have_been_needed),
 		cmocka_unit_test(forced_start_takes_the_least_old),
 		cmocka_unit_test(forced_start_of_a_stripe_set),
+		cmocka_unit_test(forced_start_says_which_bytes_of_a_linear_array),
+		cmocka_unit_test(forced_start_that_fails_leaves_the_verdicts),
 		cmocka_unit_test(forced_start_never_mixes_halves),
 	};
 
