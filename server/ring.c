@@ -110,7 +110,8 @@ int ring_enable(struct ring *r, char why[RAID_WHY_BYTES])
 	size_t ring_bytes = RING_RECV_BUFFERS * sizeof(struct io_uring_buf);
 	unsigned workers[2] = {RING_WORKERS_MAX, RING_WORKERS_MAX};
 	struct io_uring_buf_reg reg = {.ring_entries = RING_RECV_BUFFERS, .bgid = BUFFER_GROUP};
-	int err = io_uring_enable_rings(&r->uring);
+	/* io_uring_enable_rings() is missing from liburing 2.3's exports. */
+	int err = io_uring_register(r->uring.ring_fd, IORING_REGISTER_ENABLE_RINGS, NULL, 0);
 
 	if (err) {
 		return create_why(err, why);
