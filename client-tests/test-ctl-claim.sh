@@ -42,3 +42,11 @@ expect 1 'no uuid' raidctl claim --config="$conf" $uuid 1:2:3
 [ ! -e "$conf" ] || fail "written although refused"
 expect 0 claimed raidctl claim --config="$conf" $uuid
 [ "$(echo "$tmp"/mdadm.conf*)" = "$conf" ] || fail "left something behind"
+
+# create does it too, and before anything else: no claim, no array.
+before=$(sha256sum "${m[@]}")
+expect 1 '^refused: cannot write' raidctl create -l1 --sparse -ff --claim="$tmp/none/conf" "${m[@]}"
+[ "$(sha256sum "${m[@]}")" = "$before" ] || fail "superblocks written without the claim"
+expect 0 '^created, and claimed' raidctl create -l1 --sparse -ff --claim="$conf" "${m[@]}"
+uuid=$(raidctl examine --export "${m[0]}" | sed -n 's/^MD_UUID=//p')
+grep -qx "ARRAY <ignore> UUID=$uuid" "$conf" || fail "not claimed"

@@ -278,9 +278,12 @@ static int collect(char **args, int n, struct claim *claims, int *count)
 	return CTL_OK;
 }
 
-static int claim_in(const char *path, struct claim *claims, int count)
+static int claim_in(const char *conf, struct claim *claims, int count, bool say)
 {
 	struct stat st;
+	char real[PATH_MAX];
+	/* through a symbolic link the file itself is replaced, not the link */
+	const char *path = realpath(conf, real) ? real : conf;
 	char *old = load(path, &st), uuid[37];
 	int rc, fresh = 0;
 
@@ -305,16 +308,24 @@ static int claim_in(const char *path, struct claim *claims, int count)
 	if (rc < 0) {
 		return ctl_refused("cannot write %s: %s", path, strerror(-rc));
 	}
-	for (int i = 0; i < count; i++) {
+	for (int i = 0; say && i < count; i++) {
 		printf("%s: %s\n", sb_uuid_text(claims[i].uuid, uuid),
 		       claims[i].state == CLAIM_THERE ? "claimed before" : "claimed");
 	}
-	if (fresh && strncmp(path, "/etc/", 5) == 0) {
+	if (say && fresh && strncmp(path, "/etc/", 5) == 0) {
 		printf("%s is copied into the initramfs: run `update-initramfs -u` so that it "
 		       "holds at boot too\n",
 		       path);
 	}
 	return CTL_OK;
+}
+
+int ctl_claim_uuid(const char *conf, const uint8_t uuid[16], bool say)
+{
+	struct claim claim = {.state = CLAIM_NEW};
+
+	memcpy(claim.uuid, uuid, sizeof claim.uuid);
+	return claim_in(conf, &claim, 1, say);
 }
 
 int ctl_claim(int argc, char **argv)
@@ -323,7 +334,6 @@ int ctl_claim(int argc, char **argv)
 						{NULL, 0, NULL, 0}};
 	const char *path = CTL_MDADM_CONF;
 	struct claim claims[CLAIMS_MAX + 1];
-	char real[PATH_MAX];
 	int c, count, rc;
 
 	opterr = 0;
@@ -341,6 +351,5 @@ int ctl_claim(int argc, char **argv)
 	if (rc != CTL_OK) {
 		return rc;
 	}
-	/* through a symbolic link the file itself is replaced, not the link */
-	return claim_in(realpath(path, real) ? real : path, claims, count);
+	return claim_in(path, claims, count, true);
 }

@@ -87,6 +87,11 @@ const struct ctl_found *ctl_best_superblock(const struct ctl_found *found, uint3
 /* Overwrite a superblock with zeroes. 0 or -errno. */
 int ctl_wipe(const struct member_dev *dev, struct sb_location loc);
 
+/* ---- mdadm.conf (ctl_claim.c) ---------------------------------------------------------------- */
+
+/* Write the line that keeps mdadm away into conf; CTL_OK also if it is there. */
+int ctl_claim_uuid(const char *conf, const uint8_t uuid[16], bool say);
+
 /* ---- what examine prints (ctl_examine_*.c) --------------------------------------------------- */
 
 struct ctl_examined {

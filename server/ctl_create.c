@@ -4,9 +4,9 @@
  *
  * In this order, and each step for all members before the next: open and lock; look for what is
  * there (nothing is overwritten unless forced, a live array only if forced twice); plan; say the
- * plan; allocate the files; erase old superblocks; write the new ones; read them back. Up to the
- * erasing a refusal leaves everything as it was. Should a write fail, no superblock of the new
- * array stays behind.
+ * plan; allocate the files; claim the array in mdadm.conf, if wanted; erase old superblocks; write
+ * the new ones; read them back. Up to the erasing a refusal leaves every byte as it was. Should a
+ * write fail, no superblock of the new array stays behind.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -297,6 +297,10 @@ static int create(struct create_args *a)
 		fflush(stdout);
 	}
 	rc = allocate(a);
+	if (rc == CTL_OK && a->claim) {
+		/* before there is anything that udev could give to mdadm */
+		rc = ctl_claim_uuid(a->claim, a->params.set_uuid, !a->json);
+	}
 	if (rc == CTL_OK) {
 		rc = write_all(a);
 	}
@@ -306,7 +310,9 @@ static int create(struct create_args *a)
 	if (a->json) {
 		ctl_print_json(create_plan_json(a));
 	} else {
-		printf("created; for mdadm.conf (`nbd-raidctl claim` writes it):\n");
+		printf("created%s:\n", a->claim ? ", and claimed"
+						: "; for mdadm.conf (`nbd-raidctl claim` or "
+						  "create --claim writes it)");
 		ctl_print_array_line(a->params.set_uuid);
 	}
 	return CTL_OK;

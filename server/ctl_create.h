@@ -20,6 +20,7 @@ struct create_args {
 	uint64_t file_bytes;   /* 0: files must exist */
 	uint32_t raid_devices; /* as the user counts them, 0 if not said */
 	const char *name, *homehost;
+	const char *claim; /* NULL, or the mdadm.conf to claim the array in */
 	bool have_level;
 	struct create_params params;
 	struct create_plan plan;

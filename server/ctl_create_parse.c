@@ -9,7 +9,15 @@
 
 #include "server/ctl_create.h"
 
-enum { OPT_HOMEHOST = 256, OPT_DATA_OFFSET, OPT_ASSUME_CLEAN, OPT_SPARSE, OPT_FILE_SIZE, OPT_JSON };
+enum {
+	OPT_HOMEHOST = 256,
+	OPT_DATA_OFFSET,
+	OPT_ASSUME_CLEAN,
+	OPT_SPARSE,
+	OPT_FILE_SIZE,
+	OPT_CLAIM,
+	OPT_JSON
+};
 
 static const struct option options[] = {{"level", required_argument, NULL, 'l'},
 					{"layout", required_argument, NULL, 'p'},
@@ -26,6 +34,7 @@ static const struct option options[] = {{"level", required_argument, NULL, 'l'},
 					{"force", no_argument, NULL, 'f'},
 					{"sparse", no_argument, NULL, OPT_SPARSE},
 					{"file-size", required_argument, NULL, OPT_FILE_SIZE},
+					{"claim", optional_argument, NULL, OPT_CLAIM},
 					{"json", no_argument, NULL, OPT_JSON},
 					{NULL, 0, NULL, 0}};
 
@@ -143,6 +152,9 @@ static int take(int c, const char *value, struct create_args *a, const char **la
 		return CTL_OK;
 	case OPT_FILE_SIZE:
 		return file_size_option(value, &a->file_bytes);
+	case OPT_CLAIM:
+		a->claim = value ? value : CTL_MDADM_CONF;
+		return CTL_OK;
 	case OPT_JSON:
 		a->json = true;
 		return CTL_OK;
