@@ -24,8 +24,14 @@ void raid_submit(struct raid_array *a, struct raid_req *req)
 
 void raid_release(struct raid_array *a, struct raid_req *read_req)
 {
-	CHECK(read_req->op == RAID_OP_READ);
-	list_append(&a->released, &read_req->link);
+	struct frag *f = read_req->frag;
+
+	/* From here on the request is the submitter's: only the fragment is remembered. */
+	CHECK(read_req->op == RAID_OP_READ && f && f->state == FRAG_ANSWERED);
+	read_req->frag = NULL;
+	f->req = NULL;
+	list_append(&a->released, &f->link);
+	a->outstanding--;
 }
 
 void raid_complete(struct raid_array *a, struct raid_io *io, int res)
@@ -152,14 +158,20 @@ static void take_completions(struct raid_array *a)
 	}
 }
 
-static void take_requests(struct raid_array *a)
+void array_take_released(struct raid_array *a)
 {
 	struct list *l;
 
 	while ((l = list_pop(&a->released))) {
-		a->outstanding--;
-		shard_release(&a->shard, container_of(l, struct raid_req, link));
+		frag_maybe_free(&a->shard, container_of(l, struct frag, link));
 	}
+}
+
+static void take_requests(struct raid_array *a)
+{
+	struct list *l;
+
+	array_take_released(a);
 	while ((l = list_pop(&a->submitted))) {
 		struct raid_req *req = container_of(l, struct raid_req, link);
 

@@ -23,11 +23,13 @@ struct raid_array {
 	struct shard shard;
 	struct slot_pool private_pool; /* superblocks and flushes */
 	/* recorded, for the next step */
-	struct list submitted, released, commands;
+	struct list submitted, released /* struct frag */, commands;
 	/* for the outside */
 	struct list done, free, cmds_done;
 	struct list cmds_recording; /* FAIL: waits until the superblocks say so */
 	uint32_t outstanding;	    /* requests between submit and free or release */
 };
+
+void array_take_released(struct raid_array *a);
 
 #endif

@@ -508,6 +508,7 @@ void raid_destroy(struct raid_array *a)
 	if (!a) {
 		return;
 	}
+	array_take_released(a);
 	CHECK(!a->iop.out && !a->outstanding);
 	arena_destroy(&a->arena);
 	free(a->memory);

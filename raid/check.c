@@ -54,6 +54,9 @@ static const char *check_frag(struct shard *sh, struct frag *f, uint32_t in_flig
 	if (slots + waiting != f->out || counted + waiting != f->pending) {
 		return "a fragment's counts of ios are wrong";
 	}
+	if (f->state == FRAG_ANSWERED && !f->req) {
+		return NULL; /* released since the last step */
+	}
 	if (f->state == FRAG_FREE || (f->state == FRAG_SHED) != (f->req == NULL)) {
 		return "an active fragment is free, or has lost its request";
 	}

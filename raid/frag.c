@@ -111,13 +111,13 @@ void frag_maybe_free(struct shard *sh, struct frag *f)
 	if (f->state == FRAG_SHED) {
 		MARK(frag_shed_back);
 		sh->shed--;
-	} else if (req->op != RAID_OP_READ) {
+	} else if (f->kind != FRAG_READ) {
 		req->frag = NULL;
 		sh->frags_active--;
 		if (f->delivered) {
 			list_append(sh->free, &req->link);
 		}
-	} else if (f->req->frag) {
+	} else if (req) {
 		return; /* not released */
 	} else {
 		sh->frags_active--;
@@ -164,17 +164,6 @@ static void answer(struct shard *sh, struct frag *f, int res)
 	}
 	shard_answer(sh, f->req, res);
 	frag_maybe_free(sh, f);
-}
-
-void shard_release(struct shard *sh, struct raid_req *req)
-{
-	struct frag *f = req->frag;
-
-	req->frag = NULL;
-	if (f) {
-		CHECK(f->state == FRAG_ANSWERED);
-		frag_maybe_free(sh, f);
-	}
 }
 
 /* ---- going forward ------------------------------------------------------------------------- */

@@ -163,7 +163,6 @@ struct shard {
 
 /* ---- frag.c ---- */
 void shard_submit(struct shard *sh, struct raid_req *req); /* READ, WRITE, TRIM, ZERO */
-void shard_release(struct shard *sh, struct raid_req *req);
 void shard_io_done(struct shard *sh, struct slot *s);
 bool shard_run(struct shard *sh); /* everything that can move; returns whether anything did */
 void frag_set_state(struct frag *f, enum frag_state to);
