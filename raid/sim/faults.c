@@ -140,7 +140,7 @@ static void choose_lossy(struct world *w)
 			continue;
 		}
 		left[i] = false;
-		w->faults[i].lossy = geo_enough(&w->assembly->geometry, left);
+		w->faults[i].lossy = geo_enough(&w->geometry, left);
 		left[i] = !w->faults[i].lossy;
 	}
 }

@@ -442,10 +442,25 @@ const char *oracle_read_end(struct oracle *o, struct oracle_read *r, const void 
 
 /* ---- crashes and questions ------------------------------------------------------------------- */
 
+/* A read saw what a TRIM left, and the power cut may have undone the TRIM on the same copy. */
+static void revive(struct oracle *o, uint64_t s, const struct version *trim)
+{
+	for (struct version *v = o->oldest[s]; v; v = v->newer) {
+		if (v->shadow_at > trim->acked_at) {
+			v->shadow_at = 0;
+		}
+	}
+}
+
 static void crash_sector(struct oracle *o, uint64_t s)
 {
 	drop_skipping(o, s);
 	purge(o, s);
+	for (struct version *v = o->oldest[s]; v; v = v->newer) {
+		if (v->state == VERSION_ACKED && v->maybe && !is_durable(o, v)) {
+			revive(o, s, v);
+		}
+	}
 	for (struct version *v = o->oldest[s]; v; v = v->newer) {
 		if (is_certain(v) && is_durable(o, v)) {
 			v->durable = true;

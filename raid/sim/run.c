@@ -70,7 +70,7 @@ static void choose_offered(struct world *w, const bool in_sync[PLAN_DISKS_MAX],
 	for (uint32_t k = 0; k < w->plan.slots; k++) {
 		left[k] = in_sync[k] && k != i && k != w->listed_disk;
 	}
-	offered[i] = i < w->plan.slots && !geo_enough(&w->assembly->geometry, left);
+	offered[i] = i < w->plan.slots && !geo_enough(&w->geometry, left);
 }
 
 /* Run until the power fails or nothing is left to do; returns whether it failed. */

@@ -222,6 +222,7 @@ void session_begin(struct world *w, const bool offered[PLAN_DISKS_MAX], bool rea
 		sim_fail("the size of the array changed to %llu bytes",
 			 (unsigned long long)raid_size(w->array));
 	}
+	w->events_written = w->assembly->events;
 	w->read_only = read_only;
 	w->zombie = w->stopped = w->flush_lost = false;
 	w->live_ops = 0;
@@ -249,8 +250,10 @@ static void drain_zombie(struct world *w, int res)
 	w->zombie = true;
 	clock_clear(&w->clock);
 	for (int turn = 0; turn < DRAIN_TURNS_MAX; turn++) {
-		workload_drop_all(w);
-		if (turn > 1 && w->live_ops == 0 && list_empty(&w->flights) && !w->cmd_out) {
+		bool released = workload_drop_all(w);
+
+		if (turn > 1 && w->live_ops == 0 && !released && list_empty(&w->flights) &&
+		    !w->cmd_out) {
 			return;
 		}
 		list_for_each_entry_safe (f, tmp, &w->flights, link) {

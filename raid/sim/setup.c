@@ -230,7 +230,7 @@ void world_init(struct world *w, const struct plan *plan, uint64_t seed)
 	clock_init(&w->clock);
 	w->clock.now_ns = prng_below(&w->rng, 1000 * SIM_S);
 	w->wall_s = 1700000000 + prng_below(&w->rng, 1000000);
-	w->events_written = w->events_written_session = w->last_clean_checked = 0;
+	w->events_written = w->last_clean_checked = 0;
 	w->session = 0;
 	memset(&w->last_sb, 0, sizeof w->last_sb);
 	w->next_io = w->next_req = 0;
@@ -251,6 +251,7 @@ void world_init(struct world *w, const struct plan *plan, uint64_t seed)
 	if (as->decision != ASM_START) {
 		sim_fail("a new array does not assemble: %s", as->why);
 	}
+	w->geometry = as->geometry;
 	init_layout(w, as);
 	fill_data(w);
 	w->immune = calloc(w->layout.sectors, 1);

@@ -204,7 +204,7 @@ static void check_waves(struct world *w, const struct flight *f)
 	uint32_t good = 0, torn = 0;
 	const struct flight *g;
 
-	if (f->io->len <= w->disk[f->disk].p.block) {
+	if (f->io->len <= w->disk[f->disk].p.block || !world_is_good(w, f->disk)) {
 		return;
 	}
 	for (uint32_t d = 0; d < w->plan.slots; d++) {
@@ -248,7 +248,7 @@ static void check_superblock(struct world *w, const struct flight *f)
 		sim_fail("events go back from %llu to %llu", ULL(w->events_written),
 			 ULL(sb.events));
 	}
-	if (sb.events == w->events_written && w->events_written_session == w->session &&
+	if (sb.events == w->events_written && sb.events > w->assembly->events &&
 	    (sb.resync_offset != w->last_sb.resync_offset ||
 	     memcmp(sb.dev_roles, w->last_sb.dev_roles, sb.max_dev * sizeof(uint16_t)) != 0)) {
 		sim_fail("two different updates carry the same events, %llu", ULL(sb.events));
@@ -257,7 +257,6 @@ static void check_superblock(struct world *w, const struct flight *f)
 		sim_fail("utime carries no microseconds");
 	}
 	w->events_written = sb.events;
-	w->events_written_session = w->session;
 	w->last_sb = sb;
 	check_roles(w, f, &sb);
 	check_waves(w, f);

@@ -209,9 +209,10 @@ void workload_free(struct world *w, struct op *op)
 }
 
 /* Of a crashed session: what was answered is released, what was not yet submitted is forgotten. */
-void workload_drop_all(struct world *w)
+bool workload_drop_all(struct world *w)
 {
 	struct op *op, *tmp;
+	bool released = false;
 
 	while (!list_empty(&w->backlog)) {
 		op = list_first_entry(&w->backlog, struct op, link);
@@ -222,9 +223,11 @@ void workload_drop_all(struct world *w)
 		if (op->done && op->req.op == RAID_OP_READ) {
 			raid_release(w->array, &op->req);
 			workload_free(w, op);
+			released = true;
 		}
 	}
 	clock_clear(&w->clock);
+	return released;
 }
 
 /* ---- clients --------------------------------------------------------------------------------- */

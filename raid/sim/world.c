@@ -285,7 +285,10 @@ static void step(struct world *w, uint64_t inputs)
 	}
 	w->idle_steps = inputs + outputs > 0 ? 0 : w->idle_steps + 1;
 	if (w->idle_steps > IDLE_STEPS_MAX) {
-		sim_fail("the engine asks to be stepped and does nothing");
+		sim_fail("the engine asks to be stepped and does nothing: %u requests, %s, command "
+			 "%s",
+			 w->live_ops, list_empty(&w->flights) ? "no io out" : "ios out",
+			 w->cmd_out ? "out" : "none");
 	}
 }
 

@@ -131,6 +131,7 @@ struct world {
 	struct clock clock;
 	struct trace trace;
 	struct disk disk[PLAN_DISKS_MAX];
+	struct geometry geometry; /* with all members present */
 	struct layout layout;
 	struct oracle oracle;
 	uint8_t *listed[PLAN_DISKS_MAX]; /* per device sector: in the bad-block log */
@@ -161,7 +162,6 @@ struct world {
 	struct raid_cmd cmd;
 	bool cmd_out;
 	uint64_t events_written; /* highest in a superblock that was issued, over all sessions */
-	uint64_t events_written_session;
 	uint64_t last_clean_checked; /* events of the last clean superblock that was judged */
 	struct sb last_sb;	     /* the superblock it stood in */
 	uint64_t idle_steps;
@@ -242,7 +242,7 @@ struct op *workload_submit(struct world *w, uint32_t client, enum raid_op op, ui
 			   uint64_t addr, uint64_t len);
 void workload_done(struct world *w, struct op *op);
 void workload_free(struct world *w, struct op *op);
-void workload_drop_all(struct world *w);
+bool workload_drop_all(struct world *w);
 
 /* run.c */
 void run_seed(struct world *w, uint64_t seed, enum plan_profile profile, bool verbose);
