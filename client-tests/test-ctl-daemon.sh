@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# status, fail, assemble, stop of a running daemon: what they say is true, their exit statuses are mdadm's, members
+# status, fail, assemble, check, stop of a running daemon: what they say is true, their exit statuses are mdadm's, members
 # in use are refused to everybody else, and a member failed by hand stays out after a restart.
 # shellcheck source=functions.sh
 . "$(dirname "$0")/functions.sh"
@@ -39,6 +39,10 @@ expect 1 '^refused: ' raidctl assemble "${ctl[@]}" --name=two "${o[@]}"
 expect 1 '^refused: ' raidctl assemble "${ctl[@]}" --name=three "${o[@]}"
 expect 0 '^two: raid10 near=2|^two: raid10' raidctl status "${ctl[@]}" two
 expect 0 'needs resync' raidctl status "${ctl[@]}" two
+
+expect 0 'all invariants hold' raidctl check "${ctl[@]}"
+expect 0 'all invariants hold' raidctl check "${ctl[@]}" two
+expect 1 '^refused: ' raidctl check "${ctl[@]}" none
 
 expect 0 '^stopped' raidctl stop "${ctl[@]}" one
 expect 1 '^refused: ' raidctl stop "${ctl[@]}" one

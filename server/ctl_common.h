@@ -30,6 +30,7 @@ int ctl_assemble(int argc, char **argv);
 int ctl_status(int argc, char **argv);
 int ctl_stop(int argc, char **argv);
 int ctl_fail(int argc, char **argv);
+int ctl_check(int argc, char **argv);
 int ctl_claim(int argc, char **argv);
 int ctl_zero_superblock(int argc, char **argv);
 

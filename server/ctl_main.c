@@ -21,6 +21,7 @@ static const struct command commands[] = {
 	{"status", ctl_status, "[--test] [--json] [ARRAY]", "show the arrays a daemon serves"},
 	{"stop", ctl_stop, "ARRAY|--all", "stop an array, or the daemon"},
 	{"fail", ctl_fail, "ARRAY MEMBER", "take a member out of a running array"},
+	{"check", ctl_check, "[ARRAY]", "verify the invariants of running arrays"},
 	{"claim", ctl_claim, "[--config=FILE] UUID|MEMBER …",
 	 "keep the kernel's mdadm from taking an array"},
 	{"zero-superblock", ctl_zero_superblock, "MEMBER…", "erase the superblocks of members"},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* nbd-raidctl status, stop, fail: what a running daemon says and does. */
+/* nbd-raidctl status, stop, fail, check: what a running daemon says and does. */
 #include <getopt.h>
 #include <stdio.h>
 #include <string.h>
@@ -261,4 +261,37 @@ int ctl_fail(int argc, char **argv)
 				 ctl_json_text(argv[optind]), "member",
 				 ctl_json_text(argv[optind + 1])),
 		       json, "failed: the array no longer uses it");
+}
+
+int ctl_check(int argc, char **argv)
+{
+	static const struct option options[] = {{"control", required_argument, NULL, 'c'},
+						{"json", no_argument, NULL, 'j'},
+						{NULL, 0, NULL, 0}};
+	const char *control = CTL_CONTROL_PATH;
+	bool json = false;
+	json_t *request;
+	int c;
+
+	opterr = 0;
+	while ((c = getopt_long(argc, argv, "c:j", options, NULL)) != -1) {
+		switch (c) {
+		case 'c':
+			control = optarg;
+			break;
+		case 'j':
+			json = true;
+			break;
+		default:
+			return ctl_bad_option("check", argv);
+		}
+	}
+	if (argc - optind > 1) {
+		return ctl_usage("check", "name one array or none");
+	}
+	request = json_pack("{s:s}", "command", "check");
+	if (argv[optind]) {
+		json_object_set_new(request, "array", ctl_json_text(argv[optind]));
+	}
+	return command(control, request, json, "all invariants hold");
 }
