@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "raid/assemble.h"
 #include "raid/base/bytes.h"
@@ -298,6 +299,7 @@ static void fill_member(struct raid_array *a, const struct raid_config *cfg, con
 	m->recorded = false;
 	m->has_sb = cfg->assembly->metadata;
 	*m->sb = am->sb;
+	m->sb_events = am->sb.events;
 	if (am->bad.count) {
 		m->bad = &p->bad[i];
 		*m->bad = am->bad;
@@ -366,7 +368,11 @@ static void fill_core(struct raid_array *a, const struct raid_config *cfg, const
 		fill_member(a, cfg, s, p, i);
 	}
 	if (as->metadata) {
-		c->meta.max_dev = c->member[as->freshest].sb->max_dev;
+		const struct sb *sb = c->member[as->freshest].sb;
+
+		c->meta.max_dev = sb->max_dev;
+		c->meta.said_resync = as->resync_offset;
+		memcpy(c->meta.said_roles, sb->dev_roles, sizeof c->meta.said_roles);
 	}
 }
 

@@ -161,7 +161,8 @@ static const char *check_core(const struct core *c)
 	    c->view.fail_pending != (m->failures != m->failures_durable)) {
 		return "failures on record are miscounted";
 	}
-	if (m->out && m->state != META_WAVE1 && m->state != META_WAVE2 && m->state != META_BROKEN) {
+	if (m->out && m->state != META_WAVE0 && m->state != META_WAVE1 && m->state != META_WAVE2 &&
+	    m->state != META_BROKEN) {
 		return "superblocks are written outside an update";
 	}
 	if (!c->flush.running && c->flush.out) {

@@ -34,7 +34,8 @@ struct member {
 	/* private ios */
 	struct slot *sb_slot, *flush_slot;
 	uint8_t *sb_page;
-	bool sb_out; /* its io of the running update is waited for */
+	uint64_t sb_events, sb_writing; /* its superblock has, gets */
+	bool sb_out;			/* its io of the running update is waited for */
 	bool sb_retried;
 	uint8_t wave;  /* meta: 0 not in the running update or done, else the wave it is in */
 	bool in_round; /* flush: its FLUSH of the running round is out */
@@ -43,6 +44,7 @@ struct member {
 enum meta_state {
 	META_OFF,    /* linear, RAID 0, no superblocks, read-only: nothing is ever written */
 	META_IDLE,   /* the superblocks say what they should */
+	META_WAVE0,  /* members that are behind are brought to the events of the others */
 	META_WAVE1,  /* an update is being written */
 	META_WAVE2,  /* … to the second half of the members */
 	META_BROKEN, /* a superblock of a member that cannot be failed could not be written */
@@ -54,6 +56,9 @@ struct meta {
 	uint64_t resync_offset; /* written when clean: SB_IN_SYNC, or how far copies are equal */
 	uint32_t freshest;	/* member whose superblock speaks for the array */
 	uint32_t max_dev;
+	/* What the newest superblocks say: those with events, on some members at least. */
+	uint64_t said_resync;
+	uint16_t said_roles[SB_ROLES_MAX];
 	bool clean_now; /* do not wait for the idle time */
 	/* Failures so far, and how many of them the superblocks name durably. */
 	uint64_t failures, failures_durable;

@@ -68,6 +68,7 @@ struct slot {
 	uint32_t whole_iovcnt;
 	uint64_t off;	    /* the block in work */
 	uint32_t piece_len; /* its length */
+	uint64_t fine_end;  /* up to here unit by unit: no copy has a whole block */
 	uint32_t tried;	    /* copies of that block that did not give it, as geo_map() counts */
 	uint32_t bad;	    /* those of them that reported an error: to be repaired */
 	struct iovec piece_iov;

@@ -4,20 +4,26 @@
  *
  *   OFF      nothing is ever written: linear, RAID 0, arrays without superblocks, read-only
  *   IDLE     what is to be durable is durable
+ *   WAVE0    members whose superblock is behind get the events of the others
  *   WAVE1    an update is being written; its images do not change meanwhile
  *   WAVE2    the members of the first wave have it, the others are being written
  *   BROKEN   a member that cannot be failed did not take its superblock: no more writes
  *
- *   IDLE -> WAVE1            begin: a failure to record, or dirty or clean is wanted
+ *   IDLE -> WAVE0 | WAVE1    begin: a failure to record, or dirty or clean is wanted
+ *   WAVE0 -> WAVE0 | WAVE1   begin
  *   WAVE1 -> WAVE2 -> IDLE   wave_end; without a second wave WAVE1 -> IDLE
- *   WAVE1, WAVE2 -> WAVE1    begin: a member failed meanwhile, so the update is not what it must be
- *   WAVE1, WAVE2 -> BROKEN   broken
+ *   WAVE1, WAVE2 -> WAVE0 | WAVE1    begin: a member failed meanwhile, so the update is not what it
+ * must be WAVE0, WAVE1, WAVE2 -> BROKEN    broken
  *
  * One update at a time; whoever needs one waits for the next that holds what it needs. It is
  * complete when every member that it does not name as failed has it. events rises with each.
  *
  * A superblock within one logical block is written whole or not at all. A longer one can be torn
  * by a power cut, so it goes to every second member first: the others still hold the old one.
+ *
+ * Assembly trusts a member one event behind the freshest, not two (md-format §7.3). After a crash
+ * or a restart between waves members may be one apart; if the next update then went to some of them
+ * only, the others would be lost. So those first get, alone, exactly what the newest ones say.
  *
  * Clean is written only when the data it vouches for is durable: after a flush round.
  */
@@ -32,10 +38,12 @@ static void set_state(struct meta *m, enum meta_state to)
 {
 	static const uint8_t next[] = {
 		[META_OFF] = 0,
-		[META_IDLE] = 1 << META_WAVE1,
-		[META_WAVE1] =
-			1 << META_WAVE1 | 1 << META_WAVE2 | 1 << META_IDLE | 1 << META_BROKEN,
-		[META_WAVE2] = 1 << META_WAVE1 | 1 << META_IDLE | 1 << META_BROKEN,
+		[META_IDLE] = 1 << META_WAVE0 | 1 << META_WAVE1,
+		[META_WAVE0] = 1 << META_WAVE0 | 1 << META_WAVE1 | 1 << META_BROKEN,
+		[META_WAVE1] = 1 << META_WAVE0 | 1 << META_WAVE1 | 1 << META_WAVE2 |
+			       1 << META_IDLE | 1 << META_BROKEN,
+		[META_WAVE2] =
+			1 << META_WAVE0 | 1 << META_WAVE1 | 1 << META_IDLE | 1 << META_BROKEN,
 		[META_BROKEN] = 0,
 	};
 
@@ -59,24 +67,29 @@ static bool takes_superblock(const struct member *m)
 
 /* ---- the image ----------------------------------------------------------------------------- */
 
-/* Only members that are present and not faulty have a role (md-format §8.8). */
-static void fill_roles(const struct core *c, struct sb *sb)
+/* What the next update says. Only members that are present and not faulty have a role
+ * (md-format §8.8). */
+static void decide(struct core *c)
 {
-	for (uint32_t k = 0; k < c->meta.max_dev; k++) {
-		sb->dev_roles[k] = SB_ROLE_SPARE;
+	struct meta *meta = &c->meta;
+
+	meta->events++;
+	meta->said_resync = meta->to_dirty ? 0 : meta->resync_offset;
+	for (uint32_t k = 0; k < SB_ROLES_MAX; k++) {
+		meta->said_roles[k] = SB_ROLE_SPARE;
 	}
 	for (uint32_t i = 0; i < c->members; i++) {
 		const struct member *m = &c->member[i];
 		uint32_t number;
 
-		if (!m->has_sb || m->sb->dev_number >= c->meta.max_dev) {
+		if (!m->has_sb || m->sb->dev_number >= meta->max_dev) {
 			continue;
 		}
 		number = m->sb->dev_number;
 		if (m->state == RAID_MEMBER_IN_SYNC) {
-			sb->dev_roles[number] = (uint16_t)m->slot;
+			meta->said_roles[number] = (uint16_t)m->slot;
 		} else if (m->state == RAID_MEMBER_LEAVING || m->state == RAID_MEMBER_FAULTY) {
-			sb->dev_roles[number] = SB_ROLE_FAULTY;
+			meta->said_roles[number] = SB_ROLE_FAULTY;
 		}
 	}
 }
@@ -90,9 +103,9 @@ static void fill_array(const struct core *c, struct sb *sb)
 	sb->size = fresh->size;
 	sb->raid_disks = fresh->raid_disks;
 	memcpy(sb->set_name, fresh->set_name, sizeof sb->set_name);
+	memcpy(sb->dev_roles, c->meta.said_roles, sizeof sb->dev_roles);
 	sb->events = c->meta.events;
-	sb->resync_offset = c->meta.to_dirty ? 0 : c->meta.resync_offset;
-	fill_roles(c, sb);
+	sb->resync_offset = c->meta.said_resync;
 }
 
 /* ---- writing ------------------------------------------------------------------------------- */
@@ -117,41 +130,62 @@ static void write_wave(struct core *c, uint8_t wave)
 	}
 }
 
+/* Make a member's image. Returns whether a power cut could tear it. */
+static bool image(struct core *c, struct member *m, uint32_t utime_us)
+{
+	struct sb *sb = m->sb;
+	uint32_t bytes;
+
+	fill_array(c, sb);
+	sb->utime_s = c->now.wall_s;
+	sb->utime_us = utime_us;
+	sb->cnt_corrected_read += (uint32_t)m->corrected_sectors;
+	m->corrected_sectors = 0;
+	bytes = sb_encode(sb, m->props.logical_block, m->sb_page);
+	m->sb_retried = false;
+	m->sb_writing = sb->events;
+	m->sb_slot->iov[0] = (struct iovec){.iov_base = m->sb_page, .iov_len = bytes};
+	m->sb_slot->io.len = bytes;
+	return bytes > m->props.logical_block;
+}
+
+static bool is_behind(const struct core *c, const struct member *m)
+{
+	return m->state == RAID_MEMBER_IN_SYNC && m->has_sb && m->sb_events < c->meta.events;
+}
+
 static void begin(struct core *c)
 {
 	struct meta *meta = &c->meta;
-	uint64_t utime_us = 1 + prng_next(&meta->prng) % 0xffffff;
+	uint32_t utime_us = (uint32_t)(1 + prng_next(&meta->prng) % 0xffffff);
 	uint32_t in_sync = 0;
-	bool torn = false;
+	bool torn = false, behind = false;
 
-	meta->events++;
-	meta->update_failures = meta->failures;
 	CHECK(!meta->out);
 	for (uint32_t i = 0; i < c->members; i++) {
+		behind |= is_behind(c, &c->member[i]);
+	}
+	if (!behind) {
+		decide(c);
+	}
+	meta->update_failures = meta->failures;
+	for (uint32_t i = 0; i < c->members; i++) {
 		struct member *m = &c->member[i];
-		struct sb *sb = m->sb;
-		uint32_t bytes;
 
 		m->wave = 0;
-		if (!takes_superblock(m)) {
+		if (!takes_superblock(m) || (behind && !is_behind(c, m))) {
 			continue;
 		}
-		fill_array(c, sb);
-		sb->utime_s = c->now.wall_s;
-		sb->utime_us = (uint32_t)utime_us;
-		sb->cnt_corrected_read += (uint32_t)m->corrected_sectors;
-		m->corrected_sectors = 0;
-		bytes = sb_encode(sb, m->props.logical_block, m->sb_page);
-		torn |= bytes > m->props.logical_block;
-		m->sb_retried = false;
-		m->sb_slot->iov[0] = (struct iovec){.iov_base = m->sb_page, .iov_len = bytes};
-		m->sb_slot->io.len = bytes;
+		torn |= image(c, m, utime_us);
 		m->wave = m->state == RAID_MEMBER_IN_SYNC && in_sync++ % 2 ? 2 : 1;
 	}
 	for (uint32_t i = 0; !torn && i < c->members; i++) {
 		c->member[i].wave = c->member[i].wave ? 1 : 0;
 	}
-	set_state(meta, META_WAVE1);
+	if (behind) {
+		MARK(meta_wave0);
+	}
+	set_state(meta, behind ? META_WAVE0 : META_WAVE1);
 	write_wave(c, 1);
 }
 
@@ -199,20 +233,18 @@ static void wave_end(struct core *c)
 	struct meta *meta = &c->meta;
 	bool second = false;
 
-	if (meta->update_failures != meta->failures) {
+	for (uint32_t i = 0; i < c->members; i++) {
+		second |= c->member[i].wave == 2;
+	}
+	if (meta->update_failures != meta->failures || (meta->state == META_WAVE0 && !second)) {
 		MARK(meta_restart);
 		meta->to_dirty |= c->ask.need_dirty;
 		begin(c);
 		return;
 	}
-	if (meta->state == META_WAVE1) {
-		for (uint32_t i = 0; i < c->members; i++) {
-			second |= c->member[i].wave == 2;
-		}
-	}
 	if (second) {
 		MARK(meta_wave2);
-		set_state(meta, META_WAVE2);
+		set_state(meta, meta->state == META_WAVE0 ? META_WAVE0 : META_WAVE2);
 		write_wave(c, 2);
 		return;
 	}
@@ -261,6 +293,8 @@ void meta_io_done(struct core *c, struct slot *s)
 		} else if (c->meta.state != META_BROKEN) {
 			broken(c, i, s->res);
 		}
+	} else {
+		m->sb_events = m->sb_writing;
 	}
 }
 
@@ -336,6 +370,7 @@ bool meta_run(struct core *c)
 		return run_off(c);
 	case META_IDLE:
 		return run_idle(c);
+	case META_WAVE0:
 	case META_WAVE1:
 	case META_WAVE2:
 		if (c->meta.out) {

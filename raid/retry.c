@@ -10,7 +10,8 @@
  *         block on the own member. No copy left: the request gets -EIO.
  *
  * An unreadable block that another copy gave is handed to repair.c. Where copies may differ the
- * read goes on only when it has been written back (rule 4).
+ * read goes on only when it has been written back (rule 4). If no copy has the whole block it is
+ * read unit by unit: each may lack another part.
  * A WRITE of one block is simply tried once more. DISCARD and ZERO are tried once more as a whole,
  * then the fragment writes zeroes instead, on all copies, so that they end equal.
  */
@@ -27,8 +28,9 @@ static bool in_sync(const struct shard *sh, uint32_t gslot)
 }
 
 /* The memory that belongs to the block at s->off, and how much of it lies together (≤ a block). */
-static struct iovec block_memory(const struct slot *s)
+static struct iovec block_memory(const struct shard *sh, const struct slot *s)
 {
+	uint64_t most = s->off < s->fine_end ? sh->view->unit : SHARD_BLOCK;
 	uint64_t skip = s->off;
 	uint32_t i = 0;
 
@@ -38,7 +40,7 @@ static struct iovec block_memory(const struct slot *s)
 	}
 	return (struct iovec){
 		.iov_base = (uint8_t *)s->iov[i].iov_base + skip,
-		.iov_len = min_u64(s->iov[i].iov_len - skip, SHARD_BLOCK),
+		.iov_len = min_u64(s->iov[i].iov_len - skip, most),
 	};
 }
 
@@ -62,13 +64,14 @@ static void start_pieces(struct slot *s)
 	s->whole_len = s->io.len;
 	s->whole_iovcnt = s->io.iovcnt;
 	s->off = 0;
+	s->fine_end = 0;
 }
 
 /* The block at s->off on the own member. */
 static void own_block(struct shard *sh, struct slot *s)
 {
 	s->phase = SLOT_PIECES;
-	s->piece_iov = block_memory(s);
+	s->piece_iov = block_memory(sh, s);
 	s->piece_len = (uint32_t)s->piece_iov.iov_len;
 	s->tried = 0;
 	s->bad = 0;
@@ -127,17 +130,24 @@ static void read_finish(struct shard *sh, struct frag *f, struct slot *s, int er
 	frag_slot_done(sh, f, s);
 }
 
+static void own_or_restart(struct shard *sh, struct frag *f, struct slot *s)
+{
+	if (in_sync(sh, s->whole_gslot)) {
+		own_block(sh, s);
+	} else {
+		MARK(retry_read_member_left);
+		f->restart = true;
+		read_finish(sh, f, s, 0);
+	}
+}
+
 static void read_next_block(struct shard *sh, struct frag *f, struct slot *s)
 {
 	s->off += s->piece_len;
 	if (s->off >= s->whole_len) {
 		read_finish(sh, f, s, 0);
-	} else if (!in_sync(sh, s->whole_gslot)) {
-		MARK(retry_read_member_left);
-		f->restart = true;
-		read_finish(sh, f, s, 0);
 	} else {
-		own_block(sh, s);
+		own_or_restart(sh, f, s);
 	}
 }
 
@@ -158,6 +168,13 @@ static void read_other(struct shard *sh, struct frag *f, struct slot *s, int err
 		s->bad |= 1u << me;
 	}
 	i = choose_copy(sh, &p, s->tried, &len);
+	if (i < 0 && s->piece_len > sh->view->unit && p.copies > 1) {
+		/* Perhaps each copy lacks another part of it. */
+		MARK(retry_read_finer);
+		s->fine_end = s->off + s->piece_len;
+		own_or_restart(sh, f, s);
+		return;
+	}
 	if (i < 0) {
 		MARK(retry_read_no_copy);
 		report(sh, s, RAID_EV_LAST_COPY_ERROR, err ? err : -EIO);
@@ -175,14 +192,15 @@ static void read_other(struct shard *sh, struct frag *f, struct slot *s, int err
 	emit_piece(sh, s, c->slot, c->maddr);
 }
 
-/* A block came from another copy; have the bad ones rewritten. */
+/* A block came from another copy; have the bad ones rewritten. Not for the edge of a write: the
+ * block is about to be written on every copy, and the write holds its range. */
 void retry_other_done(struct shard *sh, struct slot *s)
 {
 	struct geo_piece p;
 	uint64_t addr = block_piece(sh, s, s->piece_len, &p);
 	bool must = choose_unsynced(sh, &p);
 
-	if (s->bad && !sh->view->read_only) {
+	if (s->bad && !sh->view->read_only && ((struct frag *)s->of)->kind == FRAG_READ) {
 		if (repair_start(sh, addr, p.len, s->bad, must ? s : NULL)) {
 			if (must) {
 				MARK(retry_read_waits_for_repair);
@@ -222,7 +240,7 @@ void retry_read_done(struct shard *sh, struct frag *f, struct slot *s)
 				MARK(retry_read_pieces);
 				own_block(sh, s);
 			} else {
-				s->piece_iov = block_memory(s);
+				s->piece_iov = block_memory(sh, s);
 				s->piece_len = (uint32_t)s->piece_iov.iov_len;
 				s->tried = 0;
 				s->bad = 0;
