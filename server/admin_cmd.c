@@ -281,6 +281,8 @@ static void command_assemble(struct daemon *d, struct admin_call *call, const js
 {
 	const char *name = json_string_value(json_object_get(request, "name"));
 	const char *uuid = json_string_value(json_object_get(request, "uuid"));
+	const char *layout = json_string_value(json_object_get(request, "raid0-layout"));
+	uint32_t raid0_layout = GEO_RAID0_UNKNOWN;
 	struct config_array *a;
 	struct config scratch;
 	char why[RAID_WHY_BYTES];
@@ -306,7 +308,13 @@ static void command_assemble(struct daemon *d, struct admin_call *call, const js
 		config_release(&scratch);
 		return;
 	}
+	if (layout && geo_layout_parse(RAID_LEVEL_0, layout, &raid0_layout)) {
+		admin_refuse(call, "\"raid0-layout\" is original or alternate");
+		config_release(&scratch);
+		return;
+	}
 	a->have_uuid = uuid != NULL;
+	a->raid0_layout = (enum geo_raid0_layout)raid0_layout;
 	a->read_only = json_is_true(json_object_get(request, "read-only"));
 	a->force = json_is_true(json_object_get(request, "force"));
 	err = arrays_start(d, a, on_done, call, why);

@@ -115,7 +115,7 @@ static bool needs_member_options(const struct assemble_args *a)
 static void print_advice(const struct assemble_work *w, const struct assemble_args *a)
 {
 	const struct assembly *as = &w->as;
-	char uuid[37], buf[64];
+	char uuid[37], buf[64], layout[GEO_LAYOUT_NAME_BYTES] = "";
 	const char *name = array_name(a, as, buf);
 
 	ctl_print_array_line(as->member[as->freshest].sb.set_uuid);
@@ -126,11 +126,19 @@ static void print_advice(const struct assemble_work *w, const struct assemble_ar
 		putchar(':');
 		print_paths(w, a, "", "", ",");
 	}
+	if (a->opt.raid0_layout != GEO_RAID0_UNKNOWN) {
+		printf(" --raid0-layout=%s",
+		       geo_layout_name(RAID_LEVEL_0, a->opt.raid0_layout, layout));
+	}
 	printf("%s%s\nor in nbd-raidd.conf:\n  array \"%s\" {\n    uuid = \"%s\"\n    members = {",
 	       a->opt.want_readonly ? " --readonly" : "", a->opt.force ? " --force" : "", name,
 	       sb_uuid_text(as->member[as->freshest].sb.set_uuid, uuid));
 	print_paths(w, a, "\"", "\"", ", ");
-	printf("}\n%s%s  }\n", a->opt.want_readonly ? "    read-only = true\n" : "",
+	puts("}");
+	if (layout[0]) {
+		printf("    raid0-layout = \"%s\"\n", layout);
+	}
+	printf("%s%s  }\n", a->opt.want_readonly ? "    read-only = true\n" : "",
 	       a->opt.force ? "    force = true\n" : "");
 }
 
@@ -228,7 +236,7 @@ static int decide_here(struct assemble_work *w, const struct assemble_args *a)
 static int ask_daemon(const struct assemble_args *a)
 {
 	json_t *members = json_array(), *request, *answer;
-	char uuid[37];
+	char uuid[37], layout[GEO_LAYOUT_NAME_BYTES];
 	int rc = CTL_REFUSED;
 
 	for (uint32_t i = 0; i < a->paths; i++) {
@@ -243,6 +251,11 @@ static int ask_daemon(const struct assemble_args *a)
 			    a->opt.want_readonly, "force", a->opt.force);
 	if (a->opt.have_uuid) {
 		json_object_set_new(request, "uuid", json_string(sb_uuid_text(a->opt.uuid, uuid)));
+	}
+	if (a->opt.raid0_layout != GEO_RAID0_UNKNOWN) {
+		json_object_set_new(
+			request, "raid0-layout",
+			json_string(geo_layout_name(RAID_LEVEL_0, a->opt.raid0_layout, layout)));
 	}
 	answer = ctl_ask(a->control, request);
 	if (answer && ctl_answer_ok(answer)) {

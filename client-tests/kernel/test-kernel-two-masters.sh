@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # timeout: 200
 # Kernel and nbd-raidd never hold the same member: what md, a mount or swap holds is refused with its name and
-# what to do; after `claim` mdadm leaves the array alone.
+# what to do; md cannot take what nbd-raidd serves; after `claim` mdadm leaves the array alone.
 # shellcheck source=../functions.sh
 . "$(dirname "$0")/../functions.sh"
 # shellcheck source=uml.sh
@@ -12,7 +12,7 @@ requires mkfs.ext4 -V
 requires mkswap --version
 requires sfdisk --version
 requires losetup
-requires_build nbd-raidctl
+requires_build nbd-raidd nbd-raidctl
 
 share=$tmp/share
 mkdir -p "$share"
@@ -48,6 +48,15 @@ guest()
 	"$BUILD/nbd-raidctl" examine /dev/loop0 | grep -q 'Array State : AA'
 	mdadm --stop /dev/md0 >/run/log 2>&1
 	"$BUILD/nbd-raidctl" assemble /dev/loop0 /dev/loop1 >/run/log
+
+	# we have it
+	for cmd in "" --readonly; do
+		# shellcheck disable=SC2086
+		"$BUILD/nbd-raidd" $cmd --array two:/dev/loop0,/dev/loop1 --control=none --log-level=error --run \
+			'if mdadm --assemble /dev/md0 /dev/loop0 /dev/loop1; then mdadm --stop /dev/md0; exit 9; fi' \
+			>/run/log 2>&1 || { echo "md took what we serve ($cmd)"; cat /run/log; return 1; }
+		grep -q busy /run/log
+	done
 
 	# a partition of it is mounted, or it is swap
 	printf ',8M,L\n' | sfdisk -q /dev/loop2 2>/dev/null
