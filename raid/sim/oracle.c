@@ -75,15 +75,16 @@ static bool is_certain(const struct version *v)
 	return v->state == VERSION_ACKED && !v->maybe;
 }
 
-/* Laid over an older version although a write between the two has not failed. */
-static bool skips_a_write(const struct version *v)
+/* Laid over an older version although a write between the two has succeeded or, if pending, may
+ * still do so. */
+static bool skips_a_write(const struct version *v, bool pending)
 {
 	if (!v->base) {
 		return false;
 	}
 	for (const struct version *u = v->base->newer; u && u != v; u = u->newer) {
 		if (u->seq > v->base->seq && u->seq < v->seq && !u->maybe &&
-		    (u->state == VERSION_ACKED || u->state == VERSION_IN_FLIGHT)) {
+		    (u->state == VERSION_ACKED || (pending && u->state == VERSION_IN_FLIGHT))) {
 			return true;
 		}
 	}
@@ -98,7 +99,7 @@ static bool is_shadow(const struct oracle *o, const struct version *v, uint64_t 
 /* Could a read that began then return it? */
 static bool is_readable(const struct oracle *o, const struct version *v, uint64_t begun_at)
 {
-	if (is_shadow(o, v, begun_at) || skips_a_write(v)) {
+	if (is_shadow(o, v, begun_at) || skips_a_write(v, true)) {
 		return false;
 	}
 	for (const struct version *u = v->newer; u; u = u->newer) {
@@ -274,12 +275,12 @@ uint64_t oracle_write_begin(struct oracle *o, enum oracle_kind kind, uint64_t ad
 	return seq;
 }
 
-static void drop_skipping(struct oracle *o, uint64_t s)
+static void drop_skipping(struct oracle *o, uint64_t s, bool pending)
 {
 	struct version *v = o->oldest[s];
 
 	while (v) {
-		if (skips_a_write(v)) {
+		if (skips_a_write(v, pending)) {
 			discard(o, s, v, true);
 			v = o->oldest[s];
 		} else {
@@ -303,7 +304,7 @@ void oracle_write_end(struct oracle *o, uint64_t seq, enum oracle_kind kind, uin
 			}
 		}
 		if (ok && kind != ORACLE_TRIM) {
-			drop_skipping(o, s);
+			drop_skipping(o, s, false);
 		}
 		purge(o, s);
 	}
@@ -403,7 +404,7 @@ static const char *what_it_is(const struct oracle *o, uint64_t s, uint64_t begun
 		if (is_shadow(o, v, begun_at)) {
 			return "a read returned another version than an earlier read did (rule 4)";
 		}
-		if (skips_a_write(v)) {
+		if (skips_a_write(v, true)) {
 			return "a read returned a write laid over an older one than the last "
 			       "(rule 7)";
 		}
@@ -454,7 +455,7 @@ static void revive(struct oracle *o, uint64_t s, const struct version *trim)
 
 static void crash_sector(struct oracle *o, uint64_t s)
 {
-	drop_skipping(o, s);
+	drop_skipping(o, s, true);
 	purge(o, s);
 	for (struct version *v = o->oldest[s]; v; v = v->newer) {
 		if (v->state == VERSION_ACKED && v->maybe && !is_durable(o, v)) {
