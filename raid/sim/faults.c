@@ -32,16 +32,45 @@ static bool has_good_copy(const struct world *w, uint32_t disk, uint64_t s)
 	return false;
 }
 
-/* May an io on a good disk fail in this range? Reads need another copy, and every sector fails only
+/* What the engine cannot look into: the largest block or buffer alignment of any member. */
+static uint64_t unit_sectors(const struct world *w)
+{
+	uint32_t unit = RAID_SECTOR_BYTES;
+
+	for (uint32_t i = 0; i < w->plan.slots; i++) {
+		unit = w->disk[i].p.block > unit ? w->disk[i].p.block : unit;
+		unit = w->disk[i].p.mem_align > unit ? w->disk[i].p.mem_align : unit;
+	}
+	return unit / RAID_SECTOR_BYTES;
+}
+
+/* The array sectors of whole units that hold the io's sector at maddr. */
+static bool unit_of(const struct world *w, uint32_t disk, uint64_t maddr, uint64_t *from,
+		    uint64_t *to)
+{
+	uint32_t s = w->layout.sector[disk][maddr / RAID_SECTOR_BYTES];
+	uint64_t unit = unit_sectors(w);
+
+	*from = round_down_u64(s, unit);
+	*to = min_u64(*from + unit, w->layout.sectors);
+	return s != LAYOUT_NONE;
+}
+
+/* May an io on a good disk fail in this range? Reads need another copy, and every unit fails only
  * once in a session, so that a retry or a repair finds its way. */
 static bool may_fail_softly(const struct world *w, uint32_t disk, uint64_t maddr, uint64_t len,
 			    bool read)
 {
-	for (uint64_t at = 0; at < len; at += RAID_SECTOR_BYTES) {
-		uint32_t s = w->layout.sector[disk][(maddr + at) / RAID_SECTOR_BYTES];
+	uint64_t from, to;
 
-		if (s == LAYOUT_NONE || w->immune[s] || (read && !has_good_copy(w, disk, s))) {
+	for (uint64_t at = 0; at < len; at += RAID_SECTOR_BYTES) {
+		if (!unit_of(w, disk, maddr + at, &from, &to)) {
 			return false;
+		}
+		for (uint64_t s = from; s < to; s++) {
+			if (w->immune[s] || (read && !has_good_copy(w, disk, s))) {
+				return false;
+			}
 		}
 	}
 	return true;
@@ -49,8 +78,12 @@ static bool may_fail_softly(const struct world *w, uint32_t disk, uint64_t maddr
 
 static void make_immune(struct world *w, uint32_t disk, uint64_t maddr, uint64_t len)
 {
+	uint64_t from, to;
+
 	for (uint64_t at = 0; at < len; at += RAID_SECTOR_BYTES) {
-		w->immune[w->layout.sector[disk][(maddr + at) / RAID_SECTOR_BYTES]] = 1;
+		if (unit_of(w, disk, maddr + at, &from, &to)) {
+			memset(w->immune + from, 1, to - from);
+		}
 	}
 }
 
@@ -67,10 +100,7 @@ static void add_latent(struct world *w, uint32_t disk, uint32_t most)
 		maddr = round_down_u64(maddr, d->p.block);
 		if (w->may_fail || may_fail_softly(w, disk, maddr, d->p.block, true)) {
 			d->bad[maddr / d->p.block] = DISK_BAD_READ;
-			for (uint64_t at = 0; at < d->p.block && !w->may_fail;
-			     at += RAID_SECTOR_BYTES) {
-				make_immune(w, disk, maddr + at, RAID_SECTOR_BYTES);
-			}
+			make_immune(w, disk, maddr, d->p.block);
 		}
 	}
 }

@@ -142,7 +142,8 @@ void oracle_init(struct oracle *o, uint64_t sectors)
 	memset(o, 0, sizeof *o);
 	o->sectors = sectors;
 	o->oldest = calloc(sectors, sizeof(struct version *));
-	CHECK(o->oldest);
+	o->exempt_at = calloc(sectors, sizeof *o->exempt_at);
+	CHECK(o->oldest && o->exempt_at);
 	o->clock = 1;
 	o->era = 1;
 	list_init(&o->reads);
@@ -155,6 +156,7 @@ void oracle_free(struct oracle *o)
 	}
 	free(o->slabs);
 	free(o->oldest);
+	free(o->exempt_at);
 	free(o->pending);
 	memset(o, 0, sizeof *o);
 }
@@ -361,7 +363,7 @@ void oracle_read_begin(struct oracle *o, struct oracle_read *r, uint64_t addr, u
 }
 
 /* The copy that answered has this content: the other contents can only be on other copies. True
- * only while nothing changes the sector. */
+ * only while nothing changes the sector, and no copy of it was lost, since the read began. */
 static void observe(struct oracle *o, uint64_t s, const struct oracle_read *r, const uint8_t *data,
 		    uint32_t from, uint32_t to)
 {
@@ -369,7 +371,8 @@ static void observe(struct oracle *o, uint64_t s, const struct oracle_read *r, c
 
 	for (v = o->oldest[s]; v; v = v->newer) {
 		if (v->state == VERSION_IN_FLIGHT || v->state == VERSION_FAILED ||
-		    v->acked_at > r->begun_at) {
+		    v->acked_at > r->begun_at || o->exempt_at[s] > r->begun_at ||
+		    o->era_at > r->begun_at) {
 			return;
 		}
 	}
@@ -489,6 +492,7 @@ void oracle_crash(struct oracle *o)
 
 void oracle_exempt(struct oracle *o, uint64_t s)
 {
+	o->exempt_at[s] = o->clock++;
 	for (struct version *v = o->oldest[s]; v; v = v->newer) {
 		v->shadow_at = 0;
 	}
@@ -497,6 +501,7 @@ void oracle_exempt(struct oracle *o, uint64_t s)
 void oracle_exempt_all(struct oracle *o)
 {
 	o->era++;
+	o->era_at = o->clock++;
 }
 
 bool oracle_may_hold(struct oracle *o, uint64_t s, const void *data)

@@ -70,6 +70,8 @@ struct oracle_pending {
 struct oracle {
 	uint64_t sectors;
 	struct version **oldest; /* per sector */
+	uint64_t *exempt_at;	 /* per sector: last oracle_exempt() */
+	uint64_t era_at;	 /* last oracle_exempt_all() */
 	uint64_t clock;		 /* one tick per submit and per answer */
 	uint64_t durable_until;	 /* writes acked before this tick are durable */
 	uint32_t era;		 /* shadows of older eras are exempt */

@@ -127,10 +127,16 @@ void workload_pump(struct world *w)
 	while (!list_empty(&w->backlog) && w->live_ops < w->plan.limits.frags) {
 		struct op *op = list_first_entry(&w->backlog, struct op, link);
 
-		/* A brake for the oracle's sake: versions of one sector are bounded. */
-		if (changes_data(op->req.op) && !list_empty(&w->ops) &&
+		/* A brake for the oracle's sake: versions of one sector are bounded. Where only
+		 * doubt remains, from writes that failed, something else is asked instead. */
+		if (changes_data(op->req.op) &&
 		    oracle_depth(&w->oracle, op->req.addr, op->req.len) > DEPTH_BRAKE) {
-			return;
+			if (!list_empty(&w->ops)) {
+				return;
+			}
+			op->req.op = RAID_OP_FLUSH;
+			op->req.flags = 0;
+			op->req.addr = op->req.len = 0;
 		}
 		list_del(&op->link);
 		submit(w, op);
