@@ -446,11 +446,12 @@ const char *oracle_read_end(struct oracle *o, struct oracle_read *r, const void 
 
 /* ---- crashes and questions ------------------------------------------------------------------- */
 
-/* A read saw what a TRIM left, and the power cut may have undone the TRIM on the same copy. */
-static void revive(struct oracle *o, uint64_t s, const struct version *trim)
+/* A read saw what a TRIM or a failed write left, and the power cut may have undone it on the very
+ * same copy. */
+static void revive(struct oracle *o, uint64_t s, const struct version *undone)
 {
 	for (struct version *v = o->oldest[s]; v; v = v->newer) {
-		if (v->shadow_at > trim->acked_at) {
+		if (v->shadow_at > undone->acked_at) {
 			v->shadow_at = 0;
 		}
 	}
@@ -461,7 +462,7 @@ static void crash_sector(struct oracle *o, uint64_t s)
 	drop_skipping(o, s, true);
 	purge(o, s);
 	for (struct version *v = o->oldest[s]; v; v = v->newer) {
-		if (v->state == VERSION_ACKED && v->maybe && !is_durable(o, v)) {
+		if (v->maybe && !v->survived && !is_durable(o, v)) {
 			revive(o, s, v);
 		}
 	}
@@ -472,6 +473,7 @@ static void crash_sector(struct oracle *o, uint64_t s)
 			v->state = VERSION_SETTLED;
 			v->maybe = true;
 		}
+		v->survived = true;
 	}
 }
 

@@ -49,6 +49,7 @@ struct version {
 	uint32_t shadow_era;
 	enum version_state state;
 	bool maybe;    /* replaces nothing even when acked: TRIM, or failed */
+	bool survived; /* a power cut: whichever copy holds it holds it durably */
 	bool may_fail; /* in flight: an error is a legal answer */
 	bool durable;  /* by itself (FUA, or from the start) */
 	uint8_t data[RAID_SECTOR_BYTES];

@@ -184,11 +184,13 @@ void plan_describe(const struct plan *p, char *out, size_t room)
 	char layout[32];
 	int n = snprintf(
 		out, room,
-		"%s: %s layout %s (0x%x) chunk %u slots %u metadata 1.%d%s%s%s%s; frags %u "
+		"%s: %s layout %s (0x%x) chunk %u slots %u metadata 1.%d offset %u%s%s%s%s; frags "
+		"%u "
 		"buffers %llu safe %u ms deadlines %u/%u ms; %u clients x %u; disks",
 		plan_profile_name(p->profile), geo_level_name(p->level),
 		geo_layout_name(p->level, p->layout, layout), p->layout, p->chunk_sectors, p->slots,
-		(int)p->version, p->assume_clean ? "" : " unsynced", p->max_dev ? " long-sb" : "",
+		(int)p->version, (unsigned)p->data_offset_sectors,
+		p->assume_clean ? "" : " unsynced", p->max_dev ? " long-sb" : "",
 		p->spare ? " spare" : "", p->bad_list ? " bad-list" : "", p->limits.frags,
 		(unsigned long long)p->limits.buffer_bytes, p->limits.safe_mode_ms,
 		p->limits.read_deadline_ms, p->limits.write_deadline_ms, p->clients, p->depth);
