@@ -358,9 +358,9 @@ static void check_geometry(struct asm_work *w)
 	}
 	err = make_geometry(w, why);
 	if (err == -EUCLEAN && sb->level == RAID_LEVEL_0) {
-		asm_refuse(w,
-			   "members of different sizes and no layout recorded: give raid0-layout "
-			   "original (Linux before 3.14) or alternate (3.14 and later)");
+		asm_refuse(w, "members of different sizes and no layout recorded: say which with "
+			      "raid0-layout=original (made before Linux 3.14) or "
+			      "raid0-layout=alternate (3.14 and later)");
 	}
 	if (err) {
 		asm_refuse(w, "%s: %s", asm_name(w, w->fresh), why);

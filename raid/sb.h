@@ -108,7 +108,8 @@ uint32_t sb_locations(uint64_t dev_sectors, struct sb_location out[SB_LOCATIONS_
  * Decode SB_BYTES_MAX bytes read at loc of a device of dev_sectors.
  * Returns 0; -ENOENT: no superblock here (no magic, other version, super_offset names another
  * place); -EBADMSG: there is one, and its checksum is wrong; -EUCLEAN: checksum right, contents
- * impossible or beyond what this version knows. why explains the last two.
+ * impossible or beyond what this version knows. why explains the last two. Unknown feature bits are
+ * no error here: they are handed on, and asm_decide() refuses the array by their name.
  */
 int sb_decode(const uint8_t *buf, struct sb_location loc, uint64_t dev_sectors, struct sb *out,
 	      char why[RAID_WHY_BYTES]);
