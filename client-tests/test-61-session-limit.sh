@@ -35,5 +35,14 @@ for round in range(5):
     eventually(again)
     eventually(again)
 PY
-start_raidd d --build "x:raid0:$tmp/x.img" --max-connections=4 --listen "unix:$tmp/d.sock"
+cat >"$tmp/d.conf" <<CONF
+array x {
+	build = 0
+	members = { "$tmp/x.img" }
+}
+limits {
+	connections = 4
+}
+CONF
+start_raidd d -c "$tmp/d.conf" --listen "unix:$tmp/d.sock"
 PYTHONPATH="$top/client-tests" PYTHONDONTWRITEBYTECODE=1 python3 "$tmp/limit.py" "$tmp/d.sock"

@@ -15,8 +15,10 @@ sums=$(sha256sum "${m[@]}")
 chmod a-w "${m[@]}"
 start_raidd one --readonly --array "a:$(comma "${m[@]}")" --listen "unix:$tmp/one.sock"
 start_raidd two --readonly --array "a:$(comma "${m[@]}")" --listen "unix:$tmp/two.sock"
-nbdcopy "$(uri one a)" - | head -c 4000000 | cmp - "$tmp/data"
-nbdcopy "$(uri two a)" - | head -c 4000000 | cmp - "$tmp/data"
+nbdcopy "$(uri one a)" "$tmp/back"
+cmp -n 4000000 "$tmp/back" "$tmp/data"
+nbdcopy "$(uri two a)" "$tmp/back"
+cmp -n 4000000 "$tmp/back" "$tmp/data"
 stop_raidd one
 stop_raidd two
 [ "$(sha256sum "${m[@]}")" = "$sums" ] || fail "something was written"

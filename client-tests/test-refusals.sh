@@ -24,7 +24,8 @@ refused '.' --array "a:$tmp/blank.img"
 refused '.' --array "a:${m[0]},${m[1]},${m[2]},${m[2]}"
 refused '.' --array "a:$tmp/nosuch.img"
 refused '.' --build "a:raid1:$tmp/nosuch.img,$tmp/blank.img"
-for usage in "--no-such-option" "--array" "--array=a" "--build=a:raid7:$tmp/blank.img" "--build=a:raid10,n9:$tmp/blank.img" \
+refused '9 copies' --build "a:raid10,n9:$tmp/blank.img"
+for usage in "--no-such-option" "--array" "--array=a" "--build=a:raid7:$tmp/blank.img" \
 	"--loops=0" "--loops=x" "--listen=nonsense:99999:1" "--direct=maybe"; do
 	expect 2 '.' raidd "$usage"
 done
