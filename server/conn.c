@@ -66,6 +66,7 @@ struct conn *conn_new(struct conn_env *env, struct conn_port *port, const struct
 	c->socket = h->socket;
 	c->session = h->session;
 	c->export = e;
+	c->moved_ns = env->now_ns;
 	if (h->extra_len) {
 		c->stash = h->extra;
 		c->stash_len = h->extra_len;
@@ -119,11 +120,12 @@ bool conn_serving(const struct conn *c)
 
 /* ---- taking in ----------------------------------------------------------------------------- */
 
-/* Wants what others hold: join those who wait, at the end. */
+/* Join those who want what others hold, at the end. */
 static void wait_in_line(struct conn *c)
 {
 	if (list_empty(&c->wait)) {
 		list_append(&c->port->waiters, &c->wait);
+		c->env->serve_again = true; /* it has not been asked yet */
 	}
 }
 
@@ -190,40 +192,31 @@ void conn_pump(struct conn *c)
 	}
 }
 
-/* One waiting session's turn. True if it got on. */
-static bool serve(struct conn *c)
+static void serve(struct conn *c)
 {
-	uint64_t before = c->tx.held_frags + c->env->tx.stats.requests;
-	bool moved;
-
 	tx_resume(&c->tx, TX_QUANTUM_BYTES);
 	feed_stash(c);
-	moved = c->tx.held_frags + c->env->tx.stats.requests != before;
 	if (c->tx.starved) {
 		c->env->serve_again |= !c->tx.quantum;
 		list_append(&c->port->waiters, &c->wait);
 	} else {
 		tx_resume(&c->tx, UINT64_MAX);
+		if (c->tx.starved) {
+			list_append(&c->port->waiters, &c->wait);
+		}
 	}
 	conn_touch(c);
-	return moved;
 }
 
 void conn_port_serve(struct conn_port *p)
 {
-	enum { FRUITLESS_MAX = 16 }; /* in a row: nothing is there to be had */
 	struct list line, *n;
-	uint32_t fruitless = 0;
 
 	list_init(&line);
 	list_splice(&line, &p->waiters);
-	while (fruitless < FRUITLESS_MAX && (n = list_pop(&line))) {
-		struct conn *c = container_of(n, struct conn, wait);
-
-		fruitless = c->state == CONN_OPEN && serve(c) ? 0 : fruitless + 1;
+	while ((n = list_pop(&line))) {
+		serve(container_of(n, struct conn, wait));
 	}
-	list_splice(&line, &p->waiters); /* those not asked keep their place in front */
-	list_splice(&p->waiters, &line);
 }
 
 /* ---- events -------------------------------------------------------------------------------- */
@@ -246,6 +239,7 @@ static void received(struct conn *c, const struct ring_event *ev, enum conn_recv
 		return;
 	}
 	c->idle = !ev->more;
+	c->moved_ns = c->env->now_ns;
 	if (how == CONN_RECV_SLOT) {
 		tx_slot_filled(&c->tx, ev->res);
 		if (c->tx.starved) {
@@ -283,6 +277,7 @@ static void send_event(struct conn *c, const struct ring_event *ev)
 	CHECK(c->send);
 	c->send = false;
 	if (ev->res >= 0) {
+		c->moved_ns = c->env->now_ns;
 		tx_sent(&c->tx, ev->res);
 	} else if (ev->res != -EINTR && ev->res != -EAGAIN) {
 		conn_cut(c, ev->res == -EPIPE || ev->res == -ECONNRESET
@@ -400,6 +395,17 @@ uint64_t conn_linger_check(struct conn_env *env)
 		conn_cut(c, NULL);
 	}
 	return RING_FOREVER;
+}
+
+bool conn_starves(const struct conn *c)
+{
+	return !list_empty(&c->wait) && !c->tx.held_frags;
+}
+
+bool conn_stalled(const struct conn *c, uint64_t since_ns)
+{
+	return c->state == CONN_OPEN && c->tx.held_frags && c->moved_ns <= since_ns &&
+	       (c->send || c->tx.state == TX_PAYLOAD);
 }
 
 /* ---- queueing operations ------------------------------------------------------------------- */

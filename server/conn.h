@@ -43,7 +43,7 @@ struct conn_env {
 	struct list recv_wait; /* conn.recv_wait: no shared buffer was there */
 	struct list lingering; /* conn.linger: by deadline */
 	uint64_t now_ns;
-	bool serve_again; /* a waiting session ended its turn for its quantum only */
+	bool serve_again; /* somebody waits who has not been asked, or was stopped by its quantum */
 };
 
 /* An array as a loop's connections see it. */
@@ -80,7 +80,8 @@ struct conn {
 	uint64_t session;
 	const struct export *export;
 	uint64_t linger_until_ns;
-	const char *why; /* it ended, if the transmission does not know better */
+	uint64_t moved_ns; /* when bytes last came or left */
+	const char *why;   /* it ended, if the transmission does not know better */
 
 	uint8_t *stash; /* malloc'ed: received, not yet taken in */
 	size_t stash_at, stash_len;
@@ -119,6 +120,11 @@ void conn_drain(struct conn *c);
 
 /* End now, for this reason. */
 void conn_cut(struct conn *c, const char *why);
+
+/* Waits for its turn and holds nothing: finds no room because of others. */
+bool conn_starves(const struct conn *c);
+/* Holds buffers, and its client has neither sent nor taken anything since then. */
+bool conn_stalled(const struct conn *c, uint64_t since_ns);
 
 /* Connections whose linger time is up; when the next one's is (or RING_FOREVER). */
 uint64_t conn_linger_check(struct conn_env *env);

@@ -21,7 +21,7 @@
 #include "server/log.h"
 #include "server/loop_int.h"
 
-enum { DEPTH_DEFAULT = 256 };
+enum { DEPTH_DEFAULT = 256, STALL_MS_DEFAULT = 30000 };
 
 /* ---- waking -------------------------------------------------------------------------------- */
 
@@ -210,6 +210,10 @@ static void init(struct loop *l, const struct loop_config *config)
 	if (!l->config.depth_max) {
 		l->config.depth_max = DEPTH_DEFAULT;
 	}
+	if (!l->config.stall_ms) {
+		l->config.stall_ms = STALL_MS_DEFAULT;
+	}
+	l->starving_ns = RING_FOREVER;
 	l->first_free = UINT32_MAX;
 	list_init(&l->arrays);
 	list_init(&l->links);

@@ -23,6 +23,9 @@ struct loop_config {
 	uint64_t large_bytes; /* budget of replies that must be complete before they leave (128 MiB)
 			       */
 	uint32_t depth_max;   /* requests in flight of one session */
+	/* While a session that holds nothing finds no room for this long, sessions that hold
+	 * buffers and have not moved for as long are cut. 0: 30 s. */
+	uint32_t stall_ms;
 	/* Called on the loop's thread for every session that ended, and for every engine event.
 	 * Both must be quick and thread-safe: the control plane logs, counts, and wakes its event
 	 * base. */

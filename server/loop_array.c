@@ -83,14 +83,12 @@ int array_new(struct loop *owner, struct array_instance *ai, const struct raid_l
 {
 	static const struct raid_limits standard = RAID_LIMITS_DEFAULT;
 	uint32_t loops = owner->config.loops;
-	size_t bytes = sizeof(struct loop_array) + loops * sizeof(struct array_link);
-	struct loop_array *a = aligned_alloc(_Alignof(struct loop_array), bytes);
+	struct loop_array *a = calloc(1, sizeof *a + loops * sizeof a->links[0]);
 	int err;
 
 	if (!a) {
 		return why_set(why, -ENOMEM, "out of memory");
 	}
-	memset(a, 0, bytes);
 	limits = limits ? limits : &standard;
 	list_init(&a->link);
 	list_init(&a->stops);

@@ -122,7 +122,8 @@ struct loop {
 	uint32_t slot_count, first_free;
 	struct list conns;
 	bool draining;
-	struct list drains; /* mail.link */
+	uint64_t starving_ns; /* since when a session that holds nothing finds no room */
+	struct list drains;   /* mail.link */
 
 	/* shared */
 	pthread_t thread;

@@ -126,6 +126,7 @@ void sessions_flush(struct loop *l)
 	while ((n = list_pop(&now))) {
 		struct conn *c = container_of(n, struct conn, touch);
 
+		conn_pump(c); /* an answer may have made room */
 		conn_flush(c);
 		array_collect(l, c);
 		if (conn_over(c)) {
@@ -181,9 +182,9 @@ static bool drained(const struct loop *l, const struct mail *drain)
 	return true;
 }
 
-uint64_t sessions_deadline(struct loop *l)
+static uint64_t drains_check(struct loop *l)
 {
-	uint64_t deadline = conn_linger_check(&l->env);
+	uint64_t deadline = RING_FOREVER;
 	bool hurry = atomic_load(&l->hurry);
 	struct mail *m, *next;
 
@@ -199,5 +200,51 @@ uint64_t sessions_deadline(struct loop *l)
 		}
 		deadline = min_u64(deadline, m->deadline_ns);
 	}
-	return list_empty(&l->env.touched) ? deadline : l->now.mono_ns;
+	return deadline;
+}
+
+/* ---- stalled clients ----------------------------------------------------------------------- */
+
+static bool somebody_starves(const struct loop *l)
+{
+	const struct array_link *link;
+	const struct conn *c;
+
+	list_for_each_entry (link, &l->links, link) {
+		list_for_each_entry (c, &link->port.waiters, wait) {
+			if (conn_starves(c)) {
+				return true;
+			}
+		}
+	}
+	return false;
+}
+
+static uint64_t stall_check(struct loop *l)
+{
+	uint64_t limit_ns = l->config.stall_ms * UINT64_C(1000000);
+	struct conn *c;
+
+	if (!somebody_starves(l)) {
+		l->starving_ns = RING_FOREVER;
+		return RING_FOREVER;
+	}
+	l->starving_ns = min_u64(l->starving_ns, l->now.mono_ns);
+	if (l->now.mono_ns - l->starving_ns < limit_ns) {
+		return l->starving_ns + limit_ns;
+	}
+	list_for_each_entry (c, &l->conns, link) {
+		if (conn_stalled(c, l->now.mono_ns - limit_ns)) {
+			conn_cut(c, "the client stalled while others waited for its buffers");
+		}
+	}
+	l->starving_ns = l->now.mono_ns;
+	return l->starving_ns + limit_ns;
+}
+
+uint64_t sessions_deadline(struct loop *l)
+{
+	uint64_t deadline = min_u64(conn_linger_check(&l->env), drains_check(l));
+
+	return min_u64(deadline, stall_check(l));
 }

@@ -20,8 +20,10 @@ struct xring_msg {
 struct xring {
 	uint32_t mask;
 	struct xring_msg *slot;
-	_Alignas(64) _Atomic uint32_t head; /* next to pop; the consumer's */
-	_Alignas(64) _Atomic uint32_t tail; /* next to push; the producer's */
+	/* Apart, so that the two threads do not share a cache line. */
+	_Atomic uint32_t head; /* next to pop; the consumer's */
+	uint8_t apart[64];
+	_Atomic uint32_t tail; /* next to push; the producer's */
 };
 
 /* Room for at least entries messages. 0 or -ENOMEM. */
