@@ -201,14 +201,18 @@ static enum log_level event_level(enum raid_event_type type)
 
 static void on_raid_event(void *ctx, const struct array_instance *ai, const struct raid_event *ev)
 {
-	const char *member = ev->member < ai->members ? ai->member[ev->member].path : "-";
+	char where[96] = "";
 
+	if (ev->len) {
+		snprintf(where, sizeof where, " offset=%llu length=%llu",
+			 (unsigned long long)ev->maddr, (unsigned long long)ev->len);
+	}
 	/* A failing disk can say this often, so it is limited as a hostile peer is. */
-	log_limited(event_level(ev->type),
-		    "%s array=%s member=%s offset=%llu length=%llu error=\"%s\"%s%s",
-		    raid_event_name(ev->type), ai->name, member, (unsigned long long)ev->maddr,
-		    (unsigned long long)ev->len, ev->err ? strerror(-ev->err) : "",
-		    ev->why ? " why=" : "", ev->why ? ev->why : "");
+	log_limited(event_level(ev->type), "%s array=%s%s%s%s%s%s%s%s%s", raid_event_name(ev->type),
+		    ai->name, ev->member < ai->members ? " member=" : "",
+		    ev->member < ai->members ? ai->member[ev->member].path : "", where,
+		    ev->err ? " error=\"" : "", ev->err ? strerror(-ev->err) : "",
+		    ev->err ? "\"" : "", ev->why ? ": " : "", ev->why ? ev->why : "");
 }
 
 static void on_events_dropped(void *ctx, uint64_t events)
@@ -315,7 +319,7 @@ static void make_parent(const char *path)
 }
 
 /* Bound, but nobody is accepted yet. */
-static int bind_all(struct daemon *d, uint32_t inherited, char why[RAID_WHY_BYTES])
+static int bind_all(struct daemon *d, char why[RAID_WHY_BYTES])
 {
 	const struct config *c = &d->cmd->config;
 	char address[128];
@@ -327,7 +331,7 @@ static int bind_all(struct daemon *d, uint32_t inherited, char why[RAID_WHY_BYTE
 			snprintf(address, sizeof address, "unix:%s", d->captive.socket);
 			err = listen_add(&d->listeners, address, 0600, why);
 		}
-	} else if (!d->cmd->single && !inherited) {
+	} else if (!d->cmd->single && !d->inherited) {
 		for (uint32_t i = 0; !err && i < c->listens; i++) {
 			err = listen_add(&d->listeners, c->listen[i], c->socket_mode, why);
 		}
@@ -395,7 +399,6 @@ static int prepare(struct daemon *d, char why[RAID_WHY_BYTES])
 		.ctx = d,
 	};
 	struct notices_config with_base = nc;
-	uint32_t inherited = 0;
 	int err;
 
 	d->base = make_base(d->cmd->single);
@@ -404,7 +407,7 @@ static int prepare(struct daemon *d, char why[RAID_WHY_BYTES])
 	if (!d->notices || catch_signals(d)) {
 		return no_memory(why);
 	}
-	err = listen_inherit(&d->listeners, &d->control, &inherited, why);
+	err = listen_inherit(&d->listeners, &d->control, &d->inherited, why);
 	if (!err) {
 		err = arrays_open(&d->arrays, &d->cmd->config, why);
 	}
@@ -415,7 +418,7 @@ static int prepare(struct daemon *d, char why[RAID_WHY_BYTES])
 		err = arrays_attach(d, why);
 	}
 	if (!err) {
-		err = bind_all(d, inherited, why);
+		err = bind_all(d, why);
 	}
 	return !err && init_sessions(d) ? no_memory(why) : err;
 }
@@ -479,10 +482,12 @@ static int start_captive(struct daemon *d, char why[RAID_WHY_BYTES])
 /* Tell everyone who waits, the pid file last. */
 static int announce(struct daemon *d, int ready_fd, char why[RAID_WHY_BYTES])
 {
+	/* Who runs us captive, or passed the sockets, knows where they are. */
+	const bool told = d->cmd->run || d->cmd->single || d->inherited;
 	const char *pid_file = d->cmd->config.pid_file;
 	int err = 0;
 
-	for (uint32_t i = 0; !d->cmd->run && !d->cmd->single && i < d->listeners.count; i++) {
+	for (uint32_t i = 0; !told && i < d->listeners.count; i++) {
 		char *uri = listen_uri(&d->listeners, i, first_export(d));
 
 		printf("ready: %s\n", uri ? uri : "");

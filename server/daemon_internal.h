@@ -46,6 +46,7 @@ struct daemon {
 	struct export_table exports;
 	struct sessions sessions;
 	struct listen_set listeners, control;
+	uint32_t inherited; /* sockets passed by socket activation */
 	struct admin *admin;
 	struct captive captive;
 };

@@ -78,15 +78,20 @@ static inline void list_splice(struct list *dst, struct list *src)
 #define list_first_entry(head, type, member)                                                       \
 	(list_empty(head) ? NULL : container_of((head)->next, type, member))
 
+/* At the end of a walk pos is the head, taken for an entry: only its link may be computed. */
+#define list_link(pos, member)                                                                     \
+	((struct list *)(void *)((char *)(pos) + offsetof(__typeof__(*(pos)), member)))
+
 #define list_for_each_entry(pos, head, member)                                                     \
-	for (pos = container_of((head)->next, __typeof__(*pos), member); &pos->member != (head);   \
-	     pos = container_of(pos->member.next, __typeof__(*pos), member))
+	for (pos = container_of((head)->next, __typeof__(*pos), member);                           \
+	     list_link(pos, member) != (head);                                                     \
+	     pos = container_of(list_link(pos, member)->next, __typeof__(*pos), member))
 
 /* Safe against removal of pos. */
 #define list_for_each_entry_safe(pos, tmp, head, member)                                           \
 	for (pos = container_of((head)->next, __typeof__(*pos), member),                           \
-	    tmp = container_of(pos->member.next, __typeof__(*pos), member);                        \
-	     &pos->member != (head);                                                               \
-	     pos = tmp, tmp = container_of(tmp->member.next, __typeof__(*pos), member))
+	    tmp = container_of(list_link(pos, member)->next, __typeof__(*pos), member);            \
+	     list_link(pos, member) != (head); pos = tmp,                                          \
+	    tmp = container_of(list_link(tmp, member)->next, __typeof__(*pos), member))
 
 #endif
