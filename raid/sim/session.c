@@ -349,7 +349,8 @@ static void copy_chosen(struct world *w, const bool good[PLAN_DISKS_MAX], uint64
 		}
 	}
 	if (!found) {
-		return; /* beyond the budget: nothing to copy from */
+		/* Beyond the budget the last copy may be a listed one: the data is lost. */
+		memset(data, 0, sizeof data);
 	}
 	for (uint32_t i = 0; i < l->copies; i++) {
 		disk_poke(&w->disk[l->copy[s * l->copies + i].disk],

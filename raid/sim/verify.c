@@ -53,6 +53,12 @@ void verify_disks(struct world *w, const char *when)
 	}
 }
 
+/* Two disks differ: does it matter? Not if one of them would not be trusted any more. */
+static bool both_trusted(struct world *w, uint32_t a, uint32_t b)
+{
+	return session_would_trust(w, a) && session_would_trust(w, b);
+}
+
 /* All copies are equal, and a power cut would not change that. */
 void verify_copies_equal(struct world *w, const char *when)
 {
@@ -60,6 +66,7 @@ void verify_copies_equal(struct world *w, const char *when)
 
 	for (uint64_t s = 0; s < l->sectors; s++) {
 		const uint8_t *first = NULL;
+		uint32_t first_disk = 0;
 
 		for (uint32_t i = 0; i < l->copies; i++) {
 			uint32_t d = l->copy[s * l->copies + i].disk;
@@ -71,10 +78,11 @@ void verify_copies_equal(struct world *w, const char *when)
 			}
 			w->oracle.verified++;
 			if (first && memcmp(first, here, RAID_SECTOR_BYTES) != 0 &&
-			    session_would_trust(w, d)) {
+			    both_trusted(w, first_disk, d)) {
 				sim_fail("%s and the copies of array sector %llu differ", when,
 					 ULL(s));
 			}
+			first_disk = first ? first_disk : d;
 			first = first ? first : here;
 		}
 	}
@@ -109,6 +117,7 @@ static void check_trimmed(struct world *w, uint64_t s)
 {
 	const struct layout *l = &w->layout;
 	const uint8_t *first = NULL;
+	uint32_t first_disk = 0;
 
 	if (!oracle_is_quiet(&w->oracle, s) || w->assembly->resync_offset != SB_IN_SYNC) {
 		return;
@@ -122,9 +131,10 @@ static void check_trimmed(struct world *w, uint64_t s)
 			continue;
 		}
 		if (first && memcmp(first, here, RAID_SECTOR_BYTES) != 0 &&
-		    session_would_trust(w, d)) {
+		    both_trusted(w, first_disk, d)) {
 			sim_fail("after a TRIM the copies of array sector %llu differ", ULL(s));
 		}
+		first_disk = first ? first_disk : d;
 		first = first ? first : here;
 	}
 }

@@ -208,7 +208,7 @@ static void check_waves(struct world *w, const struct flight *f)
 		return;
 	}
 	for (uint32_t d = 0; d < w->plan.slots; d++) {
-		good += world_is_good(w, d);
+		good += world_is_good(w, d) && !engine_gave_up(w, d);
 	}
 	list_for_each_entry (g, &w->flights, link) {
 		torn += g->io->op == RAID_IO_WRITE && g->io->maddr == w->role[g->disk].sb_maddr &&
@@ -478,6 +478,9 @@ void watch_event(struct world *w, const struct raid_event *ev, uint32_t disk)
 		w->role[disk].failed = true;
 		w->stats.members_failed++;
 		oracle_exempt_all(&w->oracle);
+		break;
+	case RAID_EV_READ_REPAIRED:
+		world_exempt(w, disk, ev->maddr, ev->len);
 		break;
 	case RAID_EV_DEADLINE:
 		oracle_exempt_all(&w->oracle);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "raid/base/bytes.h"
 #include "raid/base/check.h"
 
 enum { IDLE_STEPS_MAX = 2000 };
@@ -69,15 +70,20 @@ void world_finish_flight(struct world *w, struct flight *f, int res)
 	raid_complete(w->array, io, res);
 }
 
-/* An error at these sectors: the copy that a read was answered from may be lost there. */
-static void exempt_range(struct world *w, const struct flight *f)
+/* An error or a repair at this place: the copy that a read was answered from may be lost there. The
+ * engine repairs whole blocks of 4 KiB, whatever part of them could not be read. */
+void world_exempt(struct world *w, uint32_t disk, uint64_t maddr, uint64_t len)
 {
-	for (uint64_t at = 0; at < f->io->len; at += RAID_SECTOR_BYTES) {
-		uint64_t m = (f->io->maddr + at) / RAID_SECTOR_BYTES;
-		uint32_t s = w->layout.sector[f->disk][m];
+	uint64_t block = RAID_PAGE_BYTES / RAID_SECTOR_BYTES;
 
-		if (s != LAYOUT_NONE) {
-			oracle_exempt(&w->oracle, s);
+	for (uint64_t at = 0; at < len; at += RAID_SECTOR_BYTES) {
+		uint32_t s = w->layout.sector[disk][(maddr + at) / RAID_SECTOR_BYTES];
+		uint64_t from = round_down_u64(s, block);
+
+		for (uint64_t k = from; s != LAYOUT_NONE && k < from + block; k++) {
+			if (k < w->layout.sectors) {
+				oracle_exempt(&w->oracle, k);
+			}
 		}
 	}
 }
@@ -101,7 +107,7 @@ static void io_due(struct world *w, struct flight *f)
 		res = disk_do(d, f->io, f->cover, &w->rng);
 	}
 	if (res != 0) {
-		exempt_range(w, f);
+		world_exempt(w, f->disk, f->io->maddr, f->io->len);
 	}
 	world_finish_flight(w, f, res);
 }
@@ -191,6 +197,9 @@ static uint64_t take_outputs(struct world *w)
 	for (; (io = raid_next_io(w->array)); n++) {
 		take_io(w, io);
 	}
+	for (; raid_next_event(w->array, &ev); n++) {
+		take_event(w, &ev);
+	}
 	for (; (io = raid_next_cancel(w->array)); n++) {
 		take_cancel(w, io);
 	}
@@ -226,9 +235,6 @@ static uint64_t take_outputs(struct world *w)
 	}
 	for (; (cmd = raid_next_cmd(w->array)); n++) {
 		take_cmd(w, cmd);
-	}
-	for (; raid_next_event(w->array, &ev); n++) {
-		take_event(w, &ev);
 	}
 	return n;
 }

@@ -211,6 +211,7 @@ void world_turn(struct world *w);
 bool world_is_idle(const struct world *w);
 void world_run_until_idle(struct world *w, uint64_t limit_ns);
 void world_finish_flight(struct world *w, struct flight *f, int res);
+void world_exempt(struct world *w, uint32_t disk, uint64_t maddr, uint64_t len);
 void world_release_hung(struct world *w);
 void world_control(struct world *w, enum raid_cmd_op op, uint32_t disk);
 
