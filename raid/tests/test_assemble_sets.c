@@ -274,6 +274,43 @@ static void forced_start_says_which_bytes_of_a_linear_array(void **state)
 	assert_non_null(strstr(rig.out.note, "bytes 4194304 to 8388607 may be old, from m1"));
 }
 
+/* One event behind, and marked failed in the update that it missed. */
+static void forced_start_takes_a_failed_member(void **state)
+{
+	uint32_t i;
+
+	rig_raid10(4);
+	for (i = 0; i < 3; i++) {
+		rig.cand[i].sb.events++;
+		rig_drop(i, 3, SB_ROLE_FAULTY);
+	}
+	rig_leave_out(2);
+	rig_force();
+	rig_starts(1);
+	assert_true(rig.out.present[3]);
+	assert_non_null(strstr(rig.out.note, "from m3 (slot 3, failed)"));
+}
+
+/* Old but whole comes before half rebuilt. */
+static void forced_start_prefers_a_whole_member(void **state)
+{
+	rig_raid10(4);
+	rig.cand[2].sb.events -= 9;
+	rig.cand[3].sb.feature_map = SB_FEATURE_RECOVERY_OFFSET;
+	rig_force();
+	rig_verdict(2, ASM_IN_SYNC);
+	rig_verdict(3, ASM_RECOVERING);
+	rig_raid10(4);
+	rig.cand[2].sb.events -= 9;
+	rig.cand[2].sb.feature_map = SB_FEATURE_RECOVERY_OFFSET;
+	rig.cand[3].sb.feature_map = SB_FEATURE_RECOVERY_OFFSET;
+	rig.cand[3].sb.recovery_offset = 128;
+	rig_force();
+	rig_verdict(2, ASM_STALE);
+	rig_verdict(3, ASM_IN_SYNC);
+	assert_non_null(strstr(rig.out.note, "m3 was not rebuilt, from its data byte 65536 on"));
+}
+
 static void forced_start_that_fails_leaves_the_verdicts(void **state)
 {
 	rig_make(RAID_LEVEL_0, 0, 3);
@@ -327,6 +364,8 @@ int main(void)
 		cmocka_unit_test(forced_start_takes_the_least_old),
 		cmocka_unit_test(forced_start_of_a_stripe_set),
 		cmocka_unit_test(forced_start_says_which_bytes_of_a_linear_array),
+		cmocka_unit_test(forced_start_takes_a_failed_member),
+		cmocka_unit_test(forced_start_prefers_a_whole_member),
 		cmocka_unit_test(forced_start_that_fails_leaves_the_verdicts),
 		cmocka_unit_test(forced_start_never_mixes_halves),
 	};

@@ -198,6 +198,29 @@ static void impossible_geometry_refused(void **state)
 	assert_int_equal(rig.out.decision, ASM_REFUSE);
 }
 
+/* nbd-raidctl shows them, and scripts read them. */
+static void verdicts_have_names(void **state)
+{
+	static const char *const name[] = {
+		[ASM_IN_SYNC] = "in-sync",
+		[ASM_RECOVERING] = "recovering",
+		[ASM_REPLACEMENT] = "replacement",
+		[ASM_SPARE] = "spare",
+		[ASM_JOURNAL] = "journal",
+		[ASM_STALE] = "stale",
+		[ASM_FAULTY] = "faulty",
+		[ASM_SPLIT] = "split",
+		[ASM_STRAY] = "stray",
+		[ASM_FOREIGN] = "foreign",
+		[ASM_UNREADABLE] = "unreadable",
+	};
+	uint32_t i;
+
+	for (i = 0; i < sizeof name / sizeof name[0]; i++) {
+		assert_string_equal(asm_verdict_name((enum asm_verdict)i), name[i]);
+	}
+}
+
 /* ---- without superblocks -------------------------------------------------------------------- */
 
 static void build(void **state)
@@ -243,6 +266,7 @@ int main(void)
 		cmocka_unit_test(raid0_layout_that_does_not_matter),
 		cmocka_unit_test(too_many_slots_refused),
 		cmocka_unit_test(impossible_geometry_refused),
+		cmocka_unit_test(verdicts_have_names),
 		cmocka_unit_test(build),
 	};
 

@@ -224,6 +224,30 @@ static void refuses_a_bad_block_log_off_the_device(void **state)
 	}
 }
 
+static void refuses_a_partial_parity_log_off_the_device(void **state)
+{
+	static const struct {
+		int16_t offset;
+		uint16_t size;
+	} bad[] = {{0, 8}, {-9, 8}, {INT16_MIN, 8}, {8, 60000}};
+	struct sb sb = sbv_vector(0);
+	uint8_t buf[SB_BYTES_MAX];
+	uint32_t i;
+
+	sb.feature_map = SB_FEATURE_PPL;
+	for (i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+		struct sb out;
+		char why[RAID_WHY_BYTES];
+
+		sb.ppl_offset = bad[i].offset;
+		sb.ppl_size = bad[i].size;
+		sb.data_size = 16;
+		sbv_encode(&sb, buf);
+		assert_int_equal(sb_decode(buf, sbv_at, 50000, &out, why), -EUCLEAN);
+		assert_non_null(strstr(why, "partial parity log"));
+	}
+}
+
 static void refuses_an_impossible_reshape(void **state)
 {
 	struct sb sb = sbv_vector(0);
@@ -297,6 +321,7 @@ int main(void)
 		cmocka_unit_test(refuses_features_that_exclude_each_other),
 		cmocka_unit_test(refuses_hostile_values),
 		cmocka_unit_test(refuses_a_bad_block_log_off_the_device),
+		cmocka_unit_test(refuses_a_partial_parity_log_off_the_device),
 		cmocka_unit_test(refuses_an_impossible_reshape),
 		cmocka_unit_test(data_of_1_0_ends_at_the_superblock),
 		cmocka_unit_test(shrunk_device_is_named),
