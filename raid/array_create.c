@@ -336,6 +336,7 @@ static void fill_core(struct raid_array *a, const struct raid_config *cfg, const
 	c->done = &a->done;
 	c->members = as->members;
 	c->member = p->member;
+	c->ask.differ_from = UINT64_MAX;
 	list_init(&c->ask.failed);
 	list_init(&c->ask.judged);
 	list_init(&c->ask.flush);

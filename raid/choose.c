@@ -14,17 +14,26 @@ bool choose_unsynced(const struct shard *sh, const struct geo_piece *p)
 	return p->copies > 1 && p->addr + p->len > sh->view->unsynced_from;
 }
 
-/* How much of [0, len) of a copy is readable from its start, in whole units. */
+/*
+ * How much of [0, len) of a copy is readable from its start, in whole units. If nothing is, *most
+ * becomes no more than what is listed there: behind it the choice is open again, so that the copy
+ * taken is a property of the block and not of the request around it.
+ */
 static uint64_t readable(const struct shard *sh, const struct view_slot *vs, uint64_t maddr,
-			 uint64_t len)
+			 uint64_t len, uint64_t *most)
 {
+	uint64_t unit = sh->view->unit, n;
 	struct bb_range hit;
 
 	if (!vs->bad || !bb_find(vs->bad, maddr, len, &hit)) {
 		return len;
 	}
 	MARK(choose_listed);
-	return round_down_u64(hit.maddr - maddr, sh->view->unit);
+	n = round_down_u64(hit.maddr - maddr, unit);
+	if (!n) {
+		*most = min_u64(*most, round_up_u64(hit.maddr + hit.len - maddr, unit));
+	}
+	return n;
 }
 
 /* Lower is better; the classes never mix: lateness, write-mostly, queue, distance. */
@@ -64,6 +73,7 @@ static struct cost cost_of(const struct shard *sh, uint32_t slot, uint64_t maddr
 int choose_copy(const struct shard *sh, const struct geo_piece *p, uint32_t tried, uint64_t *len)
 {
 	bool fixed = choose_unsynced(sh, p);
+	uint64_t most = UINT64_MAX;
 	struct cost best = {0};
 	int found = -1;
 
@@ -76,7 +86,7 @@ int choose_copy(const struct shard *sh, const struct geo_piece *p, uint32_t trie
 		if (!vs->in_sync || tried >> i & 1) {
 			continue;
 		}
-		n = readable(sh, vs, p->copy[i].maddr, p->len);
+		n = readable(sh, vs, p->copy[i].maddr, p->len, &most);
 		if (!n) {
 			continue;
 		}
@@ -95,6 +105,7 @@ int choose_copy(const struct shard *sh, const struct geo_piece *p, uint32_t trie
 			*len = n;
 		}
 	}
+	*len = found < 0 ? 0 : min_u64(*len, most);
 	return found;
 }
 

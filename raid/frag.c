@@ -168,6 +168,27 @@ static void answer(struct shard *sh, struct frag *f, int res)
 
 /* ---- going forward ------------------------------------------------------------------------- */
 
+/* Does more than one member hold some of it? Then a write that failed may be on one and not on the
+ * other. */
+static bool several_copies(const struct shard *sh, const struct frag *f)
+{
+	uint64_t end = min_u64(f->hi, sh->view->size_bytes);
+	struct geo_piece p;
+
+	for (uint64_t addr = f->lo; addr < end; addr += p.len) {
+		uint32_t copies = 0;
+
+		geo_map(sh->view->geo, addr, end - addr, &p);
+		for (uint32_t i = 0; i < p.copies; i++) {
+			copies += sh->view->slot[p.copy[i].slot].in_sync;
+		}
+		if (copies > 1) {
+			return true;
+		}
+	}
+	return false;
+}
+
 /* Rule 1: not before the survivors' superblocks say who missed it; rule 4: nor a read where copies
  * may differ, since the choice of the copy must survive a power cut. */
 static void finish(struct shard *sh, struct frag *f)
@@ -175,6 +196,10 @@ static void finish(struct shard *sh, struct frag *f)
 	const struct view *v = sh->view;
 
 	if (f->err) {
+		if (f->state == FRAG_DATA && f->kind != FRAG_READ && several_copies(sh, f)) {
+			MARK(frag_copies_differ);
+			sh->ask->differ_from = min_u64(sh->ask->differ_from, f->lo);
+		}
 		answer(sh, f, f->err);
 	} else if (v->fail_pending && (f->kind != FRAG_READ || f->hi > v->unsynced_from)) {
 		MARK(frag_wait_meta);

@@ -14,8 +14,10 @@
 #include "raid/base/mark.h"
 #include "raid/shard.h"
 
+enum other { OTHER_NONE, OTHER_LATE, OTHER_READY };
+
 /* Is there another copy of what s reads, on a member that answers? */
-static bool other_copy(struct shard *sh, const struct slot *s, bool *unsynced)
+static enum other other_copy(struct shard *sh, const struct slot *s, bool *unsynced)
 {
 	struct geo_piece p;
 	uint32_t copy;
@@ -23,12 +25,12 @@ static bool other_copy(struct shard *sh, const struct slot *s, bool *unsynced)
 	int i;
 
 	if (!geo_unmap(sh->view->geo, s->gslot, s->io.maddr, &addr, &copy)) {
-		return false;
+		return OTHER_NONE;
 	}
 	geo_map(sh->view->geo, addr, 1, &p);
 	*unsynced = choose_unsynced(sh, &p);
 	i = choose_copy(sh, &p, 1u << copy, &len);
-	return i >= 0 && !sh->late[p.copy[i].slot];
+	return i < 0 ? OTHER_NONE : sh->late[p.copy[i].slot] ? OTHER_LATE : OTHER_READY;
 }
 
 static void wait_shed(struct shard *sh, struct frag *f, struct slot *s)
@@ -47,13 +49,20 @@ static void late_read(struct shard *sh, struct slot *s)
 {
 	struct frag *f = s->of;
 	bool unsynced = false;
+	enum other other;
 
 	if (f->state == FRAG_SHED) {
 		iop_stop_waiting(s);
 		return;
 	}
-	if (!other_copy(sh, s, &unsynced)) {
-		MARK(late_no_other_copy);
+	other = other_copy(sh, s, &unsynced);
+	if (other == OTHER_NONE) {
+		MARK(late_last_copy);
+		iop_stop_waiting(s); /* nothing else could be done about it */
+		return;
+	}
+	if (other == OTHER_LATE) {
+		MARK(late_others_too);
 		iop_wait_again(sh->iop, s);
 		return;
 	}

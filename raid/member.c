@@ -104,6 +104,23 @@ static bool judge(struct core *c)
 	return moved;
 }
 
+/*
+ * A write failed on a member that holds the last copy of something else and so cannot be failed:
+ * the copies differ from there on, as after a crash. Reads keep to one copy, clean is not written.
+ */
+static void note_differing(struct core *c)
+{
+	uint64_t sector = c->ask.differ_from / RAID_SECTOR_BYTES;
+
+	c->ask.differ_from = UINT64_MAX;
+	if (sector < c->meta.resync_offset) {
+		MARK(member_copies_differ);
+		c->meta.resync_offset = sector;
+		c->view.unsynced_from = sector * RAID_SECTOR_BYTES;
+		c->view.generation++;
+	}
+}
+
 /* Repaired read errors: a member fails by their rate. */
 static void count_repaired(struct core *c)
 {
@@ -165,7 +182,7 @@ void member_late_writes(struct core *c)
 		}
 		if (member_fail(c, s->io.member, ev) == MEMBER_FAIL_LAST) {
 			MARK(member_late_last_copy);
-			iop_wait_again(c->iop, s);
+			iop_stop_waiting(s); /* nothing else could be done about it */
 			continue;
 		}
 		MARK(member_late_write);
@@ -193,6 +210,10 @@ bool member_run(struct core *c)
 {
 	bool moved = judge(c);
 
+	if (c->ask.differ_from != UINT64_MAX) {
+		note_differing(c);
+		moved = true;
+	}
 	if (c->ask.repaired_any) {
 		count_repaired(c);
 		moved = true;

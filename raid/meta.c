@@ -177,7 +177,7 @@ static void begin(struct core *c)
 			continue;
 		}
 		torn |= image(c, m, utime_us);
-		m->wave = m->state == RAID_MEMBER_IN_SYNC && in_sync++ % 2 ? 2 : 1;
+		m->wave = m->state != RAID_MEMBER_IN_SYNC || in_sync++ % 2 ? 2 : 1;
 	}
 	for (uint32_t i = 0; !torn && i < c->members; i++) {
 		c->member[i].wave = c->member[i].wave ? 1 : 0;

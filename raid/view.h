@@ -69,6 +69,7 @@ struct ask {
 	bool need_dirty;	/* writes wait for view.write_open */
 	uint32_t writes_active; /* fragments and repairs that write or are going to */
 	uint64_t idle_since_ns; /* when writes_active last became 0 */
+	uint64_t differ_from; /* a write failed on some copies: from this array byte they differ */
 	bool repaired_any;
 	struct ask_repaired repaired[RAID_SLOTS_MAX];
 };
