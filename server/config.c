@@ -271,11 +271,6 @@ static int check_array(const struct config *c, uint32_t index, char why[RAID_WHY
 		return why_set(why, -EINVAL, "array '%s' has %u members; at most %d are possible",
 			       a->name, a->members, RAID_MEMBERS_MAX);
 	}
-	if (a->build && a->level == RAID_LEVEL_10 && a->have_layout &&
-	    (a->layout & 0xff) * (a->layout >> 8 & 0xff) > a->members) {
-		return why_set(why, -EINVAL, "array '%s': %u copies do not fit on %u members",
-			       a->name, (a->layout & 0xff) * (a->layout >> 8 & 0xff), a->members);
-	}
 	for (uint32_t i = 0; i < index; i++) {
 		if (!strcmp(c->array[i].name, a->name)) {
 			return why_set(why, -EINVAL, "two arrays are named '%s'", a->name);

@@ -140,7 +140,6 @@ static void nonsense_is_a_usage_error(void **state)
 		"--member /a",
 		"--build x:raid7:/a",
 		"--build x:0,nonsense:/a",
-		"--build x:raid10,n3:/a,/b",
 		"--build x:0,,64Q:/a",
 		"--build x:0,,64K,0,9:/a",
 		"--array x:/a --direct=maybe",
