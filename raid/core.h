@@ -46,7 +46,7 @@ enum meta_state {
 	META_IDLE,   /* the superblocks say what they should */
 	META_WAVE0,  /* members that are behind are brought to the events of the others */
 	META_WAVE1,  /* an update is being written */
-	META_WAVE2,  /* … to the second half of the members */
+	META_WAVE2,  /* … to the second half of the members, or to the spares */
 	META_BROKEN, /* a superblock of a member that cannot be failed could not be written */
 };
 

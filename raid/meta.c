@@ -6,12 +6,12 @@
  *   IDLE     what is to be durable is durable
  *   WAVE0    members whose superblock is behind get the events of the others
  *   WAVE1    an update is being written; its images do not change meanwhile
- *   WAVE2    the members of the first wave have it, the others are being written
+ *   WAVE2    the members of the first wave have it, others are being written
  *   BROKEN   a member that cannot be failed did not take its superblock: no more writes
  *
  *   IDLE -> WAVE0 | WAVE1    begin: a failure to record, or dirty or clean is wanted
  *   WAVE0 -> WAVE0 | WAVE1   begin
- *   WAVE1 -> WAVE2 -> IDLE   wave_end; without a second wave WAVE1 -> IDLE
+ *   WAVE1 -> WAVE2 ... -> IDLE   wave_end; without another wave WAVE1 -> IDLE
  *   WAVE1, WAVE2 -> WAVE0 | WAVE1    begin: a member failed meanwhile, so the update is not what it
  * must be WAVE0, WAVE1, WAVE2 -> BROKEN    broken
  *
@@ -20,6 +20,7 @@
  *
  * A superblock within one logical block is written whole or not at all. A longer one can be torn
  * by a power cut, so it goes to every second member first: the others still hold the old one.
+ * Spares come last: what they say about members must not be newer than what any member says.
  *
  * Assembly trusts a member one event behind the freshest, not two (md-format §7.3). After a crash
  * or a restart between waves members may be one apart; if the next update then went to some of them
@@ -42,8 +43,8 @@ static void set_state(struct meta *m, enum meta_state to)
 		[META_WAVE0] = 1 << META_WAVE0 | 1 << META_WAVE1 | 1 << META_BROKEN,
 		[META_WAVE1] = 1 << META_WAVE0 | 1 << META_WAVE1 | 1 << META_WAVE2 |
 			       1 << META_IDLE | 1 << META_BROKEN,
-		[META_WAVE2] =
-			1 << META_WAVE0 | 1 << META_WAVE1 | 1 << META_IDLE | 1 << META_BROKEN,
+		[META_WAVE2] = 1 << META_WAVE2 | 1 << META_WAVE0 | 1 << META_WAVE1 |
+			       1 << META_IDLE | 1 << META_BROKEN,
 		[META_BROKEN] = 0,
 	};
 
@@ -177,10 +178,10 @@ static void begin(struct core *c)
 			continue;
 		}
 		torn |= image(c, m, utime_us);
-		m->wave = m->state != RAID_MEMBER_IN_SYNC || in_sync++ % 2 ? 2 : 1;
+		m->wave = m->state != RAID_MEMBER_IN_SYNC ? 3 : 1 + in_sync++ % 2;
 	}
 	for (uint32_t i = 0; !torn && i < c->members; i++) {
-		c->member[i].wave = c->member[i].wave ? 1 : 0;
+		c->member[i].wave = c->member[i].wave == 2 ? 1 : c->member[i].wave;
 	}
 	if (behind) {
 		MARK(meta_wave0);
@@ -231,21 +232,23 @@ static void durable(struct core *c)
 static void wave_end(struct core *c)
 {
 	struct meta *meta = &c->meta;
-	bool second = false;
+	uint8_t next = 0;
 
 	for (uint32_t i = 0; i < c->members; i++) {
-		second |= c->member[i].wave == 2;
+		uint8_t wave = c->member[i].wave;
+
+		next = wave && (!next || wave < next) ? wave : next;
 	}
-	if (meta->update_failures != meta->failures || (meta->state == META_WAVE0 && !second)) {
+	if (meta->update_failures != meta->failures || (meta->state == META_WAVE0 && !next)) {
 		MARK(meta_restart);
 		meta->to_dirty |= c->ask.need_dirty;
 		begin(c);
 		return;
 	}
-	if (second) {
+	if (next) {
 		MARK(meta_wave2);
 		set_state(meta, meta->state == META_WAVE0 ? META_WAVE0 : META_WAVE2);
-		write_wave(c, 2);
+		write_wave(c, next);
 		return;
 	}
 	set_state(meta, META_IDLE);

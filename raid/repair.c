@@ -14,6 +14,8 @@
  *   READ, WRITE, VERIFY -> HUNG   its io does not come back: gives up everything but the memory
  *   HUNG -> FREE     the io is back
  *
+ * A read that waits takes the block from the job in the end.
+ *
  * A job has its own slot and memory. When none is free the block stays as it is until the next
  * read meets it; only a read that may not be answered before (rule 4) waits for one.
  */
@@ -110,7 +112,9 @@ static void read_good(struct shard *sh, struct job *j)
 	int i;
 
 	map(sh, j, &p);
-	i = choose_copy(sh, &p, j->bad | j->tried, &len);
+	/* Where copies may differ the failed copy has another chance: had its error passed, others
+	 * may have read it meanwhile, and what they saw must stay. */
+	i = choose_copy(sh, &p, j->waiter ? j->tried : j->bad | j->tried, &len);
 	if (i < 0) {
 		MARK(repair_no_source);
 		j->bad = 0;
@@ -265,6 +269,19 @@ static void write_done(struct shard *sh, struct job *j, struct slot *s)
 	}
 }
 
+/* The waiting read takes what was read now: it is what every copy will hold. */
+static void source_read(struct shard *sh, struct job *j)
+{
+	struct slot *w = j->waiter;
+
+	j->bad &= ~(1u << j->copy);
+	if (w) {
+		w->piece_len = (uint32_t)min_u64(w->piece_len, j->slot->io.len);
+		memcpy(w->piece_iov.iov_base, j->good, w->piece_len);
+	}
+	write_bad(sh, j);
+}
+
 void repair_io_done(struct shard *sh, struct job *j, struct slot *s)
 {
 	bool in_sync = sh->view->slot[s->gslot].in_sync;
@@ -280,7 +297,7 @@ void repair_io_done(struct shard *sh, struct job *j, struct slot *s)
 		break;
 	case JOB_READ:
 		if (!s->res && in_sync) {
-			write_bad(sh, j);
+			source_read(sh, j);
 		} else {
 			MARK(repair_source_failed);
 			j->tried |= 1u << j->copy;
