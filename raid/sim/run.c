@@ -46,6 +46,7 @@ static bool judge(struct world *w, const bool must[PLAN_DISKS_MAX], bool in_sync
 		in_sync[d] = as->member[m].verdict == ASM_IN_SYNC;
 		w->role[d].in_sync = in_sync[d];
 		w->role[d].failed = false;
+		w->role[d].lagging = as->member[m].sb.events < as->events;
 		if (must[d] && !in_sync[d]) {
 			sim_fail("disk %u, a good member, is lost after the restart: %s (%s)", d,
 				 asm_verdict_name(as->member[m].verdict), as->member[m].why);
@@ -66,6 +67,13 @@ static void choose_offered(struct world *w, const bool in_sync[PLAN_DISKS_MAX],
 	memset(offered, true, w->plan.disks);
 	if (w->plan.profile == PLAN_CALM || !prng_one_in(&w->rng, 5)) {
 		return;
+	}
+	/* Whoever takes away the only member that knows the latest has to be told the truth by
+	 * hand afterwards. */
+	for (uint32_t k = 0; k < w->plan.slots; k++) {
+		if (in_sync[k] && w->role[k].lagging) {
+			return;
+		}
 	}
 	for (uint32_t k = 0; k < w->plan.slots; k++) {
 		left[k] = in_sync[k] && k != i && k != w->listed_disk;

@@ -21,9 +21,12 @@ static void load_disk(struct world *w, uint32_t i, const uint8_t *bytes, struct 
 	struct sb_location loc[SB_LOCATIONS_MAX];
 	const struct disk *d = &w->disk[i];
 	uint32_t n;
+	static const char *const name[PLAN_DISKS_MAX] = {"disk0", "disk1", "disk2", "disk3",
+							 "disk4", "disk5", "disk6", "disk7",
+							 "disk8", "disk9"};
 
 	memset(c, 0, sizeof *c);
-	c->name = "disk";
+	c->name = name[i];
 	c->dev_sectors = d->p.size_bytes / RAID_SECTOR_BYTES;
 	c->load_err = -ENOENT;
 	n = sb_locations(c->dev_sectors, loc);

@@ -212,7 +212,8 @@ static void check_waves(struct world *w, const struct flight *f)
 	}
 	list_for_each_entry (g, &w->flights, link) {
 		torn += g->io->op == RAID_IO_WRITE && g->io->maddr == w->role[g->disk].sb_maddr &&
-			g->io->len > w->disk[g->disk].p.block && world_is_good(w, g->disk);
+			g->io->len > w->disk[g->disk].p.block && world_is_good(w, g->disk) &&
+			!engine_gave_up(w, g->disk);
 	}
 	if (good > 1 && torn + 1 >= good) {
 		sim_fail("all superblocks are being written at once and longer than a block: a "
