@@ -10,6 +10,6 @@ for level in 1,2 10,3 0,3; do
 	mapfile -t m < <(members "${level#*,}" 32M)
 	raidctl create --level="${level%,*}" --sparse "${m[@]}" >"$tmp/create.log" 2>&1 || fail "$(cat "$tmp/create.log")"
 	raidd --array "a:$(comma "${m[@]}")" --run "fio --name=v --ioengine=nbd --uri=\"\$uri\" --rw=randrw \
-		--bsrange=512-128k --bs_unaligned --verify=crc32c --verify_fatal=1 --iodepth=64 --numjobs=4 --size=6M \
+		--bsrange=512-128k --bs_unaligned --verify=crc32c --verify_fatal=1 --verify_state_save=0 --iodepth=64 --numjobs=4 --size=6M \
 		--offset_increment=6M --fsync=50 --loops=2" >"$tmp/fio.log" 2>&1 || fail "level $level"
 done

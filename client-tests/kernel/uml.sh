@@ -41,6 +41,7 @@ uml_run()
 			for m in loop nbd linear raid0 raid1 raid10; do
 				modprobe -d /run/modroot $m || echo "guest: no module $m"
 			done
+			ln -s /proc/self/fd /dev/fd
 			ip link set lo up
 		GUEST
 		printf 'share=/run/share\nmount -t hostfs none $share -o %q\n' "$tmp/share"
