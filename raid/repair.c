@@ -105,6 +105,25 @@ static void map(const struct shard *sh, const struct job *j, struct geo_piece *p
 	geo_map(sh->view->geo, j->addr, j->len, p);
 }
 
+/*
+ * Which copy to read next: the bad ones once more, since somebody else may have repaired the block
+ * (an error must count once) or the error has passed; then the others. Where copies may differ the
+ * order is the one all reads follow: what others may have seen meanwhile must stay.
+ */
+static int next_source(struct shard *sh, struct job *j, const struct geo_piece *p, uint64_t *len)
+{
+	while (j->check && !j->waiter) {
+		uint32_t i = (uint32_t)__builtin_ctz(j->check);
+
+		j->check &= ~(1u << i);
+		if (sh->view->slot[p->copy[i].slot].in_sync) {
+			*len = j->len;
+			return (int)i;
+		}
+	}
+	return choose_copy(sh, p, j->waiter ? j->tried : j->bad | j->tried, len);
+}
+
 static void read_good(struct shard *sh, struct job *j)
 {
 	struct geo_piece p;
@@ -112,9 +131,7 @@ static void read_good(struct shard *sh, struct job *j)
 	int i;
 
 	map(sh, j, &p);
-	/* Where copies may differ the failed copy has another chance: had its error passed, others
-	 * may have read it meanwhile, and what they saw must stay. */
-	i = choose_copy(sh, &p, j->waiter ? j->tried : j->bad | j->tried, &len);
+	i = next_source(sh, j, &p, &len);
 	if (i < 0) {
 		MARK(repair_no_source);
 		j->bad = 0;
@@ -149,12 +166,31 @@ static void write_bad(struct shard *sh, struct job *j)
 	finish(sh, j);
 }
 
+/* Is the block in other hands already? */
+static bool under_repair(const struct shard *sh, uint64_t addr, uint64_t len)
+{
+	for (uint32_t i = 0; i < SHARD_JOBS; i++) {
+		const struct job *j = &sh->job[i];
+
+		if (j->state != JOB_FREE && j->state != JOB_HUNG && j->addr <= addr &&
+		    addr + len <= j->addr + j->len) {
+			return true;
+		}
+	}
+	return false;
+}
+
 bool repair_start(struct shard *sh, uint64_t addr, uint64_t len, uint32_t bad, struct slot *waiter)
 {
-	struct list *l = list_pop(&sh->jobs_free);
+	struct list *l;
 	struct job *j;
 	uint64_t lo, hi;
 
+	if (!waiter && under_repair(sh, addr, len)) {
+		MARK(repair_under_way);
+		return true;
+	}
+	l = list_pop(&sh->jobs_free);
 	if (!l) {
 		MARK(repair_no_job);
 		return false;
@@ -166,6 +202,7 @@ bool repair_start(struct shard *sh, uint64_t addr, uint64_t len, uint32_t bad, s
 	j->len = len;
 	j->bad = bad;
 	j->tried = 0;
+	j->check = bad;
 	j->waiter = waiter;
 	shard_writes_add(sh);
 	plan_bounds(sh, addr, len, &lo, &hi);
@@ -274,6 +311,16 @@ static void source_read(struct shard *sh, struct job *j)
 {
 	struct slot *w = j->waiter;
 
+	if (!w && j->bad >> j->copy & 1) {
+		MARK(repair_good_again);
+		j->bad &= ~(1u << j->copy);
+		if (j->bad) {
+			read_good(sh, j);
+		} else {
+			finish(sh, j);
+		}
+		return;
+	}
 	j->bad &= ~(1u << j->copy);
 	if (w) {
 		w->piece_len = (uint32_t)min_u64(w->piece_len, j->slot->io.len);

@@ -114,6 +114,7 @@ struct job {
 	uint64_t addr, len; /* one block, within one piece */
 	uint32_t bad;	    /* copies to rewrite */
 	uint32_t tried;	    /* copies that could not be read for it */
+	uint32_t check;	    /* those of bad that have not been tried again */
 	uint32_t copy;	    /* the copy in work */
 	bool retried;
 	struct slot *waiter; /* the read that is answered only when this is durable */
