@@ -232,6 +232,7 @@ void session_begin(struct world *w, const bool offered[PLAN_DISKS_MAX], bool rea
 	w->cmd_out = false;
 	w->idle_steps = 0;
 	memset(w->immune, 0, w->layout.sectors);
+	memset(w->troubled, 0, w->layout.sectors);
 	memset(w->client, 0, sizeof w->client);
 	memset(w->ios_of, 0, sizeof w->ios_of);
 	memset(w->events_of, 0, sizeof w->events_of);

@@ -255,7 +255,8 @@ void world_init(struct world *w, const struct plan *plan, uint64_t seed)
 	init_layout(w, as);
 	fill_data(w);
 	w->immune = calloc(w->layout.sectors, 1);
-	CHECK(w->immune);
+	w->troubled = calloc(w->layout.sectors, 1);
+	CHECK(w->immune && w->troubled);
 	free(as);
 }
 
@@ -277,6 +278,7 @@ void world_free(struct world *w)
 	}
 	free(w->layout.copy);
 	free(w->immune);
+	free(w->troubled);
 	oracle_free(&w->oracle);
 	clock_free(&w->clock);
 }

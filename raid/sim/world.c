@@ -83,7 +83,22 @@ void world_exempt(struct world *w, uint32_t disk, uint64_t maddr, uint64_t len)
 		for (uint64_t k = from; s != LAYOUT_NONE && k < from + block; k++) {
 			if (k < w->layout.sectors) {
 				oracle_exempt(&w->oracle, k);
+				w->troubled[k] = 1;
 			}
+		}
+	}
+}
+
+/* After an error reads may still meet the first copy until the block is rewritten from the next
+ * one: by a repair, or by a write that found its edges there. The rewriting is the change, not one
+ * back. */
+static void exempt_rewritten(struct world *w, const struct flight *f)
+{
+	for (uint64_t at = 0; at < f->io->len; at += RAID_SECTOR_BYTES) {
+		uint32_t s = w->layout.sector[f->disk][(f->io->maddr + at) / RAID_SECTOR_BYTES];
+
+		if (s != LAYOUT_NONE && w->troubled[s]) {
+			oracle_exempt(&w->oracle, s);
 		}
 	}
 }
@@ -94,7 +109,12 @@ static void io_due(struct world *w, struct flight *f)
 	int res;
 
 	watch_complete(w, f);
-	if (f->fate == FLIGHT_FAIL) {
+	if (f->io->op == RAID_IO_WRITE) {
+		exempt_rewritten(w, f);
+	}
+	if (f->fate == FLIGHT_FAIL && f->err == -EOPNOTSUPP) {
+		res = f->err;
+	} else if (f->fate == FLIGHT_FAIL) {
 		disk_do_part(d, f->io, f->cover, (enum disk_cut)prng_below(&w->rng, DISK_CUT_KINDS),
 			     &w->rng);
 		res = f->err;

@@ -135,6 +135,7 @@ struct world {
 	struct layout layout;
 	struct oracle oracle;
 	uint8_t *listed[PLAN_DISKS_MAX]; /* per device sector: in the bad-block log */
+	uint8_t *troubled;		 /* per array sector: an error there this session */
 	uint8_t *immune;		 /* per array sector: no more soft errors this session */
 	uint32_t listed_disk;		 /* LAYOUT_NONE: no bad-block log in use */
 	struct disk_faults faults[PLAN_DISKS_MAX];
