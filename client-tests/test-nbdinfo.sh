@@ -19,5 +19,5 @@ nbdinfo --json "$uri" >"'"$tmp"'/info.json"
 '
 jq -e '.exports | length == 1 and .[0]."export-name" == "x" and .[0]."export-size" == 5242880' "$tmp/list.json" >/dev/null
 jq -e '.exports[0].description | length > 0' "$tmp/list.json" >/dev/null
-jq -e '.exports[0]."block-size-minimum" == 1' "$tmp/info.json" >/dev/null
+jq -e '.exports[0]."block_size_minimum" == 1' "$tmp/info.json" >/dev/null
 raidd --readonly --build "x:raid0:$tmp/x.img" --run 'nbdinfo --is read-only "$uri" && nbdinfo --can multi-conn "$uri"'

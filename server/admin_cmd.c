@@ -27,7 +27,7 @@ static const char *array_state(const struct served *s, const struct raid_status 
 		[RAID_ARRAY_STOPPED] = "stopped",
 	};
 
-	return s->state == SERVED_STOPPING ? "stopping" : names[st->state];
+	return s->state >= SERVED_STOPPING ? "stopping" : names[st->state];
 }
 
 static const char *member_state(enum raid_member_state state)
@@ -80,8 +80,8 @@ static json_t *array_json(struct served *s)
 		json_decref(members);
 		return NULL;
 	}
-	/* An array that is being stopped may be gone from its loop at any moment. */
-	if (s->state != SERVED_STOPPING) {
+	/* An array that is being closed may be gone from its loop at any moment. */
+	if (s->state != SERVED_CLOSING) {
 		loop_array_status(ai, st);
 	}
 	for (uint32_t i = 0; i < ai->members && i < st->members; i++) {
@@ -248,7 +248,7 @@ static void command_check(struct daemon *d, struct admin_call *call, const json_
 		struct served *s = d->arrays.item[i];
 		const char *broken;
 
-		if ((only && s != only) || s->state == SERVED_STOPPING) {
+		if ((only && s != only) || s->state == SERVED_CLOSING) {
 			continue;
 		}
 		broken = loop_array_check(s->ai);

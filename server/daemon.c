@@ -75,11 +75,38 @@ void daemon_arrays_changed(struct daemon *d)
 	}
 }
 
+static void give_up(struct daemon *d)
+{
+	arrays_log_hung(&d->arrays);
+	d->status = 1;
+	event_base_loopbreak(d->base);
+}
+
+static void on_patience_over(evutil_socket_t fd, short what, void *arg)
+{
+	give_up(arg);
+}
+
+/*
+ * A member that holds the last copy of something and does not answer is waited for by sessions and
+ * arrays alike, without end. A slow flush must not leave an array dirty, though: without hurry the
+ * engine's own time limit comes on top.
+ */
+static void limit_patience(struct daemon *d)
+{
+	const struct config_limits *l = &d->cmd->config.limits;
+	uint64_t ms = (uint64_t)l->drain_ms + (d->hurried ? 0 : l->raid.write_deadline_ms);
+	const struct timeval tv = {.tv_sec = (time_t)(ms / 1000), .tv_usec = ms % 1000 * 1000};
+
+	event_add(d->patience, &tv);
+}
+
 static void loops_drained(struct daemon *d)
 {
 	notices_deliver(d->notices);
 	d->state = DAEMON_CLOSING;
 	handshake_io_cut(&d->sessions.io, "the server is stopping");
+	limit_patience(d);
 	daemon_arrays_changed(d);
 }
 
@@ -105,6 +132,7 @@ void daemon_stop(struct daemon *d, const char *why)
 	listen_release(&d->listeners);
 	handshake_io_stop(&d->sessions.io);
 	captive_terminate(&d->captive);
+	limit_patience(d);
 	for (uint32_t i = 0; i < d->loop_count; i++) {
 		struct drain *w = malloc(sizeof *w);
 
@@ -135,7 +163,13 @@ static void on_terminate(evutil_socket_t number, short what, void *arg)
 		daemon_stop(d, number == SIGINT ? "SIGINT" : "SIGTERM");
 		return;
 	}
+	if (d->state != DAEMON_DRAINING || d->hurried) {
+		give_up(d);
+		return;
+	}
 	log_warning("stopping in a hurry: sessions are cut");
+	d->hurried = true;
+	limit_patience(d);
 	for (uint32_t i = 0; i < d->loop_count; i++) {
 		loop_hurry(d->loops[i]);
 	}
@@ -402,8 +436,9 @@ static int prepare(struct daemon *d, char why[RAID_WHY_BYTES])
 	int err;
 
 	d->base = make_base(d->cmd->single);
+	d->patience = d->base ? evtimer_new(d->base, on_patience_over, d) : NULL;
 	with_base.base = d->base;
-	d->notices = d->base ? notices_create(&with_base) : NULL;
+	d->notices = d->patience ? notices_create(&with_base) : NULL;
 	if (!d->notices || catch_signals(d)) {
 		return no_memory(why);
 	}
@@ -552,6 +587,9 @@ static void release(struct daemon *d)
 			event_free(d->signal[i]);
 		}
 	}
+	if (d->patience) {
+		event_free(d->patience);
+	}
 	if (d->base) {
 		event_base_free(d->base);
 	}
@@ -568,10 +606,15 @@ int daemon_run(const struct cmdline *cmd, int ready_fd)
 		d.status = 1;
 	} else {
 		event_base_dispatch(d.base);
-		log_info("stopped");
+		log_info(d.state == DAEMON_ENDED ? "stopped"
+						 : "ended without stopping every array");
 	}
 	if (d.state == DAEMON_STARTING || d.state == DAEMON_ENDED) {
 		release(&d);
+	} else {
+		/* Threads still work on the rest. */
+		listen_release(&d.control);
+		captive_release(&d.captive);
 	}
 	if (cmd->config.pid_file && d.state != DAEMON_STARTING) {
 		unlink(cmd->config.pid_file);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Opening, attaching, stopping arrays. The transitions named in the header happen in begin(),
- * command_done() and stop_done() only. A job's thread touches the array instance and the job's own
+ * fail_done() and stop_done() only. A job's thread touches the array instance and the job's own
  * memory, never the daemon's tables.
  */
 #include "server/daemon_arrays.h"
@@ -339,7 +339,22 @@ static void stop_work(void *arg)
 		loop_drain_array(d->loops[i], c->served->ai, gone < drain_ms ? drain_ms - gone : 0);
 	}
 	loop_array_control(c->served->ai, &c->cmd);
+}
+
+static void close_work(void *arg)
+{
+	struct command *c = arg;
+
 	loop_remove_array(c->served->ai);
+}
+
+static void close_done(void *arg)
+{
+	struct command *c = arg;
+
+	notices_deliver(c->d->notices); /* they point to what is freed now */
+	drop(&c->d->arrays, c->served);
+	finish(c);
 }
 
 static void stop_done(void *arg)
@@ -356,9 +371,34 @@ static void stop_done(void *arg)
 	} else {
 		log_info("array stopped array=%s", name);
 	}
-	notices_deliver(c->d->notices); /* they point to what is freed now */
-	drop(&c->d->arrays, c->served);
-	finish(c);
+	c->served->state = SERVED_CLOSING;
+	if (job_start(c->d->base, close_work, close_done, c)) {
+		close_work(c);
+		close_done(c);
+	}
+}
+
+void arrays_log_hung(const struct array_set *set)
+{
+	struct raid_status *st = calloc(1, sizeof *st);
+
+	for (uint32_t i = 0; st && i < set->count; i++) {
+		const struct served *s = set->item[i];
+
+		if (s->state == SERVED_CLOSING) {
+			continue;
+		}
+		loop_array_status(s->ai, st);
+		for (uint32_t m = 0; m < st->members && m < s->ai->members; m++) {
+			if (st->member[m].in_flight) {
+				log_error("array does not stop array=%s: member %s does not answer "
+					  "%u requests; it is not marked clean",
+					  s->ai->name, s->ai->member[m].path,
+					  st->member[m].in_flight);
+			}
+		}
+	}
+	free(st);
 }
 
 /* Its exports are no longer found; those that chose one and are not handed over yet are closed. */

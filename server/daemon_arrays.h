@@ -6,7 +6,10 @@
  *
  *   RUNNING  -> BUSY      a command works on it
  *   BUSY     -> RUNNING   it has ended
- *   RUNNING  -> STOPPING  its exports are gone, its sessions end, then it is closed and forgotten
+ *   RUNNING  -> STOPPING  its exports are gone, its sessions end, the engine finishes
+ *   STOPPING -> CLOSING   it is taken off its loop and closed, then forgotten
+ *
+ * In all but CLOSING the loop answers for it.
  */
 #ifndef SERVER_DAEMON_ARRAYS_H
 #define SERVER_DAEMON_ARRAYS_H
@@ -19,7 +22,7 @@
 
 struct daemon;
 
-enum served_state { SERVED_RUNNING, SERVED_BUSY, SERVED_STOPPING };
+enum served_state { SERVED_RUNNING, SERVED_BUSY, SERVED_STOPPING, SERVED_CLOSING };
 
 struct served {
 	struct array_instance *ai;
@@ -44,6 +47,9 @@ int arrays_attach(struct daemon *d, char why[RAID_WHY_BYTES]);
 
 /* Close what never ran. */
 void arrays_release(struct array_set *set);
+
+/* Say which members the arrays that do not stop are waiting for. */
+void arrays_log_hung(const struct array_set *set);
 
 struct served *arrays_find(const struct array_set *set, const char *name);
 

@@ -7,6 +7,9 @@
  *   SERVING  -> DRAINING  daemon_stop: nothing new is accepted, sessions end
  *   DRAINING -> CLOSING   all loops have drained: arrays stop
  *   CLOSING  -> ENDED     no array is left: the event base leaves its loop
+ *
+ * From DRAINING and CLOSING the event base also leaves its loop when patience is over (a member
+ * hangs that holds the last copy of something): the process then just ends, with status 1.
  */
 #ifndef SERVER_DAEMON_INTERNAL_H
 #define SERVER_DAEMON_INTERNAL_H
@@ -38,6 +41,8 @@ struct daemon {
 
 	struct event_base *base;
 	struct event *signal[4];
+	struct event *patience; /* a stop is waited for until then */
+	bool hurried;		/* by a second signal */
 	struct notices *notices;
 	struct loop **loops;
 	uint32_t loop_count, loops_draining;
