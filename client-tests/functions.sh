@@ -242,3 +242,55 @@ rawnbd_test()
 	PYTHONPATH="$top/client-tests" PYTHONDONTWRITEBYTECODE=1 raidd "$@" --run "exec python3 '$tmp/raw.py'" ||
 		fail "see above"
 }
+
+# fuse_member NAME SIZE [NBDKIT-ARG…]: a file $tmp/NAME/m whose I/O can be broken while the daemon uses it: nbdkit serves
+# $tmp/NAME.img, nbdfuse shows it as a file. While $tmp/NAME.bad-read (bad-write) exists its reads (writes,
+# zeroes) fail with EIO; member_hang NAME lets every operation hang, member_go NAME lets them go on.
+fuse_member()
+{
+	local name=$1 dir=$tmp/$1
+	truncate -s "$2" "$dir.img"
+	shift 2
+	requires_root
+	requires [ -c /dev/fuse ]
+	requires nbdkit --version
+	requires nbdkit --dump-plugin file --filter=pause --filter=error
+	requires nbdfuse --version
+	mkdir "$dir"
+	nbdkit -U "$dir.nbd" -P "$dir.nbdkit.pid" --filter=pause --filter=error file "$dir.img" \
+		pause-control="$dir.pause" error-pread-rate=100% error-pread-file="$dir.bad-read" \
+		error-pwrite-rate=100% error-pwrite-file="$dir.bad-write" \
+		error-zero-rate=100% error-zero-file="$dir.bad-write" "$@"
+	cleanup_fn eval "kill \$(cat '$dir.nbdkit.pid') 2>/dev/null || :"
+	nbdfuse -P "$dir.nbdfuse.pid" "$dir/m" --unix "$dir.nbd" 2>"$dir.nbdfuse.log" &
+	cleanup_fn wait_for 20 fuse_member_gone "$name"
+	cleanup_fn eval "member_go '$name' 2>/dev/null || :"
+	wait_for 20 [ -f "$dir/m" ]
+}
+
+fuse_member_gone()
+{
+	umount "$tmp/$1" 2>/dev/null || :
+	! grep -q " $tmp/$1 " /proc/mounts
+}
+
+# pause_control NAME COMMAND ANSWER
+pause_control()
+{
+	python3 -c "
+import socket, sys
+s = socket.socket(socket.AF_UNIX)
+s.connect(sys.argv[1])
+s.sendall(sys.argv[2].encode())
+assert s.recv(1) == sys.argv[3].encode()" "$tmp/$1.pause" "$2" "$3"
+}
+
+member_hang()
+{
+	pause_control "$1" p P
+}
+
+member_go()
+{
+	pause_control "$1" r R
+}
