@@ -117,13 +117,25 @@ static void publish(struct loop *l)
 	put(&l->stat_large_bytes, l->bufs.large.used_bytes);
 }
 
+static bool somebody_may_go_on(const struct loop *l)
+{
+	const struct array_link *link;
+
+	list_for_each_entry (link, &l->links, link) {
+		if (!list_empty(&link->port.waiters)) {
+			return l->env.serve_again || l->served != l->env.tx.returned;
+		}
+	}
+	return false;
+}
+
 /* How long the kernel may keep us: not at all if there is work already. */
 static uint64_t wait_ns(struct loop *l)
 {
 	uint64_t deadline = min_u64(arrays_deadline(l), sessions_deadline(l));
 
-	if (l->quit || l->env.serve_again || l->served != l->env.tx.returned ||
-	    !list_empty(&l->env.touched) || !list_empty(&l->members.done)) {
+	if (l->quit || somebody_may_go_on(l) || !list_empty(&l->env.touched) ||
+	    !list_empty(&l->members.done)) {
 		return 0;
 	}
 	if (deadline == RING_FOREVER) {
