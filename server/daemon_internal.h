@@ -59,6 +59,12 @@ struct daemon {
 /* Begin the orderly end; harmless when it has begun. why is for the log. */
 void daemon_stop(struct daemon *d, const char *why);
 
+/* A further signal: cut the sessions; the next one: leave what does not end. */
+void daemon_hurry(struct daemon *d);
+
+/* The timer of a stop. NULL without memory. */
+struct event *daemon_patience(struct daemon *d);
+
 /* An array has stopped, or a command on one has ended: go on with a stop that waits for it. */
 void daemon_arrays_changed(struct daemon *d);
 
