@@ -2,7 +2,8 @@
 /*
  * The I/O half of an array: fragments from admission to answer. Private to the engine's files.
  *
- *   frag.c    admission (one FIFO), the states of a fragment, answers
+ *   admit.c   admission (one FIFO)
+ *   frag.c    the states of a fragment, answers
  *   plan.c    how requests are cut, and which ios carry a fragment out
  *   choose.c  which copy a read takes
  *   retry.c   ios that failed: again, block by block, from another copy; verdicts
@@ -162,8 +163,12 @@ struct shard {
 	uint32_t frags_high;
 };
 
-/* ---- frag.c ---- */
+/* ---- admit.c ---- */
 void shard_submit(struct shard *sh, struct raid_req *req); /* READ, WRITE, TRIM, ZERO */
+bool admit_run(struct shard *sh);
+bool frag_provide(struct shard *sh, struct frag *f);
+
+/* ---- frag.c ---- */
 void shard_io_done(struct shard *sh, struct slot *s);
 bool shard_run(struct shard *sh); /* everything that can move; returns whether anything did */
 void frag_set_state(struct frag *f, enum frag_state to);
@@ -173,7 +178,8 @@ void frag_uncount(struct shard *sh, struct frag *f, struct slot *s);
 void frag_advance(struct shard *sh, struct frag *f); /* pending is 0 */
 void frag_start_read(struct shard *sh, struct frag *f);
 struct frag *frag_alloc(struct shard *sh);
-bool frag_provide(struct shard *sh, struct frag *f);
+void frag_free(struct shard *sh, struct frag *f);
+void frag_start_write(struct shard *sh, struct frag *f); /* its range is granted */
 void frag_unreserve(struct shard *sh, struct frag *f);
 void frag_drop_buffer(struct shard *sh, struct frag *f);
 void frag_maybe_free(struct shard *sh, struct frag *f);

@@ -419,6 +419,60 @@ static void test_spare_is_dropped(void **state)
 	rig_free(r);
 }
 
+static void test_laggards_are_brought_up_first(void **state)
+{
+	struct rig_shape four = mirror;
+	struct rig_req *q;
+	struct rig *r;
+
+	(void)state;
+	four.slots = 4;
+	r = rig_prepare(&four);
+	/* A crash in the middle of an update: two members have it. */
+	r->as->events = 11;
+	r->as->freshest = 2;
+	r->as->member[2].sb.events = r->as->member[3].sb.events = 11;
+	r->as->member[2].sb.dev_roles[9] = 17;
+	rig_create(r);
+	q = rig_submit(r, RAID_OP_WRITE, 0, 4096, 0, data);
+	rig_step(r);
+	assert_int_equal(r->ios, 2);
+	assert_true(r->io[0]->member == 0 && r->io[1]->member == 1);
+	rig_complete(r, 0, 0);
+	rig_complete(r, 0, 0);
+	assert_int_equal(rig_sb(r, 0).events, 11);
+	assert_int_equal(rig_sb(r, 1).dev_roles[9], 17); /* exactly what the newest says */
+	rig_step(r);
+	assert_int_equal(count_io(r, rig_is_sb), 4);
+	rig_run(r);
+	assert_int_equal(rig_sb(r, 3).events, 12);
+	assert_int_equal(rig_finish(r, q), 0);
+	rig_free(r);
+}
+
+static void test_spares_come_last(void **state)
+{
+	struct rig_shape spare = mirror;
+	struct rig_req *q;
+	struct rig *r;
+
+	(void)state;
+	spare.spares = 1;
+	r = rig_new(&spare);
+	q = rig_submit(r, RAID_OP_WRITE, 0, 4096, 0, data);
+	rig_step(r);
+	assert_int_equal(r->ios, 2);
+	assert_true(r->io[0]->member < 2 && r->io[1]->member < 2);
+	rig_complete(r, 0, 0);
+	rig_complete(r, 0, 0);
+	rig_step(r);
+	assert_int_equal(r->ios, 1);
+	assert_int_equal(r->io[0]->member, 2);
+	rig_run(r);
+	assert_int_equal(rig_finish(r, q), 0);
+	rig_free(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -439,6 +493,8 @@ int main(void)
 		cmocka_unit_test(test_striped_never_writes_superblocks),
 		cmocka_unit_test(test_fail_by_hand),
 		cmocka_unit_test(test_spare_is_dropped),
+		cmocka_unit_test(test_laggards_are_brought_up_first),
+		cmocka_unit_test(test_spares_come_last),
 	};
 
 	return cmocka_run_group_tests_name("engine_meta", tests, NULL, NULL);
