@@ -123,13 +123,11 @@ static void stop(struct world *w)
 	session_end(w);
 }
 
-/* One session. Returns whether the array is still there afterwards. */
-static bool session(struct world *w, bool in_sync[PLAN_DISKS_MAX])
+/* Power on. What reads have returned binds only as long as they come from the same members. */
+static void begin(struct world *w, const bool offered[PLAN_DISKS_MAX], bool read_only)
 {
-	bool offered[PLAN_DISKS_MAX], must[PLAN_DISKS_MAX], before[PLAN_DISKS_MAX];
-	bool read_only = prng_one_in(&w->rng, 16);
+	bool before[PLAN_DISKS_MAX];
 
-	choose_offered(w, in_sync, offered);
 	memcpy(before, w->read_from, sizeof before);
 	session_begin(w, offered, read_only);
 	for (uint32_t i = 0; i < w->plan.disks; i++) {
@@ -139,6 +137,16 @@ static bool session(struct world *w, bool in_sync[PLAN_DISKS_MAX])
 		oracle_exempt_all(&w->oracle);
 	}
 	faults_begin(w);
+}
+
+/* One session. Returns whether the array is still there afterwards. */
+static bool session(struct world *w, bool in_sync[PLAN_DISKS_MAX])
+{
+	bool offered[PLAN_DISKS_MAX], must[PLAN_DISKS_MAX];
+	bool read_only = prng_one_in(&w->rng, 16);
+
+	choose_offered(w, in_sync, offered);
+	begin(w, offered, read_only);
 	workload_begin(w, (uint32_t)prng_log_range(&w->rng, 4, 400));
 	if (work(w) || prng_one_in(&w->rng, 3)) {
 		note_good(w, must);
@@ -156,8 +164,7 @@ static void liveness(struct world *w)
 	bool all[PLAN_DISKS_MAX] = {false}, in_sync[PLAN_DISKS_MAX], must[PLAN_DISKS_MAX];
 
 	memset(all, true, w->plan.disks);
-	session_begin(w, all, false);
-	faults_begin(w);
+	begin(w, all, false);
 	workload_begin(w, (uint32_t)prng_log_range(&w->rng, 4, 100));
 	work(w);
 	come_to_rest(w);

@@ -240,6 +240,7 @@ void world_init(struct world *w, const struct plan *plan, uint64_t seed)
 	list_init(&w->backlog);
 	list_init(&w->graveyard);
 	memset(w->faults, 0, sizeof w->faults);
+	memset(w->role, 0, sizeof w->role);
 	for (uint32_t i = 0; i < plan->disks; i++) {
 		disk_init(&w->disk[i], &plan->disk[i]);
 		w->listed[i] = calloc(plan->disk[i].size_bytes / RAID_SECTOR_BYTES, 1);
