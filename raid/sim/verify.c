@@ -112,14 +112,15 @@ static void check_copies(struct world *w, uint64_t s, uint64_t seq, bool durable
 	}
 }
 
-/* TRIM may do anything, but the same to all copies. */
+/* TRIM may do anything, but the same to all copies; unless a failed write made them differ. */
 static void check_trimmed(struct world *w, uint64_t s)
 {
 	const struct layout *l = &w->layout;
 	const uint8_t *first = NULL;
 	uint32_t first_disk = 0;
 
-	if (!oracle_is_quiet(&w->oracle, s) || w->assembly->resync_offset != SB_IN_SYNC) {
+	if (!oracle_is_quiet(&w->oracle, s) || w->assembly->resync_offset != SB_IN_SYNC ||
+	    w->may_fail) {
 		return;
 	}
 	for (uint32_t i = 0; i < l->copies; i++) {
