@@ -284,7 +284,9 @@ int main(int argc, char **argv)
 	if (res) {
 		return res;
 	}
-	trace_catch_signals(SECONDS_PER_SEED);
+	if (one || o.scenarios || o.scenario) {
+		trace_catch_signals(SECONDS_PER_SEED);
+	}
 	if (o.verbose) {
 		trace_set_tail(0);
 	}
