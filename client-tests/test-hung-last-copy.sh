@@ -19,8 +19,18 @@ c.start(READ, 0, 4096)
 c.start(WRITE, 8192, data=bytes(4096))
 c.start(FLUSH)
 PY
+cat >"$tmp/d.conf" <<CONF
+array s {
+	build = 0
+	members = { "$tmp/slow/m" }
+}
+limits {
+	drain-ms = 500
+	write-deadline-ms = 500
+}
+CONF
 for signals in 1 2; do
-	start_raidd d --build "s:raid0:$tmp/slow/m" --listen "unix:$tmp/d.sock" --drain-ms=$((signals == 1 ? 500 : 30000))
+	start_raidd d -c "$tmp/d.conf" --listen "unix:$tmp/d.sock"
 	member_hang slow
 	PYTHONPATH="$top/client-tests" PYTHONDONTWRITEBYTECODE=1 python3 "$tmp/ask.py" "$tmp/d.sock"
 	pid=$(cat "$tmp/d.pid")

@@ -477,7 +477,7 @@ int daemon_run(const struct cmdline *cmd, int ready_fd)
 	} else {
 		event_base_dispatch(d.base);
 		log_info(d.state == DAEMON_ENDED ? "stopped"
-						 : "ended without stopping every array");
+						 : "ended before every member has answered");
 	}
 	if (d.state == DAEMON_STARTING || d.state == DAEMON_ENDED) {
 		release(&d);

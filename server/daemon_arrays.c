@@ -378,14 +378,19 @@ static void stop_done(void *arg)
 	}
 }
 
-void arrays_log_hung(const struct array_set *set)
+bool arrays_log_hung(const struct array_set *set)
 {
 	struct raid_status *st = calloc(1, sizeof *st);
+	bool any = false;
 
-	for (uint32_t i = 0; st && i < set->count; i++) {
+	for (uint32_t i = 0; i < set->count; i++) {
 		const struct served *s = set->item[i];
 
 		if (s->state == SERVED_CLOSING) {
+			continue; /* stopped as it should be: a failed member holds it up */
+		}
+		any = true;
+		if (!st) {
 			continue;
 		}
 		loop_array_status(s->ai, st);
@@ -399,6 +404,7 @@ void arrays_log_hung(const struct array_set *set)
 		}
 	}
 	free(st);
+	return any;
 }
 
 /* Its exports are no longer found; those that chose one and are not handed over yet are closed. */

@@ -48,8 +48,9 @@ int arrays_attach(struct daemon *d, char why[RAID_WHY_BYTES]);
 /* Close what never ran. */
 void arrays_release(struct array_set *set);
 
-/* Say which members the arrays that do not stop are waiting for. */
-void arrays_log_hung(const struct array_set *set);
+/* Say which members the arrays that do not stop are waiting for. False: all have stopped, and only
+ * failed members still hold requests. */
+bool arrays_log_hung(const struct array_set *set);
 
 struct served *arrays_find(const struct array_set *set, const char *name);
 

@@ -58,8 +58,9 @@ void daemon_arrays_changed(struct daemon *d)
 
 static void give_up(struct daemon *d)
 {
-	arrays_log_hung(&d->arrays);
-	d->status = 1;
+	if (arrays_log_hung(&d->arrays)) {
+		d->status = 1;
+	}
 	event_base_loopbreak(d->base);
 }
 
@@ -141,7 +142,7 @@ void daemon_stop(struct daemon *d, const char *why)
 
 void daemon_hurry(struct daemon *d)
 {
-	if (d->state != DAEMON_DRAINING || d->hurried) {
+	if (d->hurried) {
 		give_up(d);
 		return;
 	}
