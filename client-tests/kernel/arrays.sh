@@ -8,18 +8,18 @@
 arrays=()
 for metadata in 1.0 1.1 1.2; do
 	arrays+=(
-		"linear-$metadata linear - - $metadata 12 10 16"
-		"raid0-$metadata 0 - 64 $metadata 12 12 12"
-		"raid0-original-$metadata 0 original 64 $metadata 10 16 12 16"
-		"raid0-alternate-$metadata 0 alternate 16 $metadata 10 16 12 16"
-		"raid1-$metadata 1 - - $metadata 12 12"
-		"raid1-3-$metadata 1 - - $metadata 12 14 12"
-		"raid10-n2-$metadata 10 n2 64 $metadata 12 12 12 12"
-		"raid10-n2-odd-$metadata 10 n2 4 $metadata 12 12 12 12 12"
-		"raid10-n3-$metadata 10 n3 64 $metadata 12 12 12 12"
-		"raid10-f2-$metadata 10 f2 64 $metadata 12 12 12"
-		"raid10-f3-$metadata 10 f3 16 $metadata 12 12 12 12"
-		"raid10-o2-$metadata 10 o2 512 $metadata 12 12 12 12 12"
+		"linear-$metadata linear - - $metadata 6 5 8"
+		"raid0-$metadata 0 - 64 $metadata 6 6 6"
+		"raid0-original-$metadata 0 original 64 $metadata 5 8 6 8"
+		"raid0-alternate-$metadata 0 alternate 16 $metadata 5 8 6 8"
+		"raid1-$metadata 1 - - $metadata 6 6"
+		"raid1-3-$metadata 1 - - $metadata 6 7 6"
+		"raid10-n2-$metadata 10 n2 64 $metadata 6 6 6 6"
+		"raid10-n2-odd-$metadata 10 n2 4 $metadata 6 6 6 6 6"
+		"raid10-n3-$metadata 10 n3 64 $metadata 6 6 6 6"
+		"raid10-f2-$metadata 10 f2 64 $metadata 6 6 6"
+		"raid10-f3-$metadata 10 f3 16 $metadata 6 6 6 6"
+		"raid10-o2-$metadata 10 o2 512 $metadata 6 6 6 6 6"
 	)
 done
 
@@ -52,7 +52,7 @@ serve_run()
 }
 
 # Pieces to be written over an array: offset and length in bytes, any alignment down to a sector.
-overlay_pieces=("0 4096" "61440 8192" "1048576 262144" "3141632 66048" "5242368 1024" "8388608 131072")
+overlay_pieces=("0 4096" "61440 8192" "1048576 262144" "3141632 66048" "4193792 1024" "4456448 131072")
 
 # overlay_file FILE SOURCE: lay the pieces of SOURCE over FILE, as a model of the array.
 overlay_file()

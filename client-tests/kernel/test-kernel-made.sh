@@ -16,8 +16,8 @@ requires_build nbd-raidd
 
 share=$tmp/share
 mkdir -p "$share"
-random_file share/first $((64 << 20)) 3
-random_file share/second $((64 << 20)) 4
+random_file share/first $((32 << 20)) 3
+random_file share/second $((32 << 20)) 4
 for row in "${arrays[@]}"; do
 	read -r name level layout chunk metadata sizes <<<"$row"
 	# shellcheck disable=SC2086

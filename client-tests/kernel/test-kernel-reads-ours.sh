@@ -17,8 +17,8 @@ requires_build nbd-raidd nbd-raidctl
 
 share=$tmp/share
 mkdir -p "$share"
-random_file share/first $((64 << 20)) 1
-random_file share/second $((64 << 20)) 2
+random_file share/first $((32 << 20)) 1
+random_file share/second $((32 << 20)) 2
 for row in "${arrays[@]}"; do
 	read -r name level layout chunk metadata sizes <<<"$row"
 	dir=$share/$name
