@@ -20,8 +20,6 @@
 #include "server/daemon_internal.h"
 #include "server/log.h"
 
-enum { CONNECTIONS_MAX = 32, LINE_MAX_BYTES = 64 << 10 };
-
 struct admin {
 	struct daemon *d;
 	struct list connections;
@@ -135,9 +133,10 @@ static void read_lines(struct connection *c)
 		if (line) {
 			take_line(c, line, len);
 			free(line);
-		} else if (evbuffer_get_length(in) >= LINE_MAX_BYTES) {
+		} else if (evbuffer_get_length(in) >= ADMIN_LINE_MAX_BYTES) {
 			log_limited(LOG_LEVEL_WARNING,
-				    "control socket: a line of more than %d bytes", LINE_MAX_BYTES);
+				    "control socket: a line of more than %d bytes",
+				    ADMIN_LINE_MAX_BYTES);
 			connection_free(c);
 			return;
 		}
@@ -179,10 +178,9 @@ static void on_event(struct bufferevent *bev, short what, void *ctx)
 	connection_free(c);
 }
 
-static void on_accepted(void *ctx, int fd, const char *peer)
+void admin_connect(struct admin *a, int fd, const char *peer)
 {
-	struct admin *a = ctx;
-	struct connection *c = a->count < CONNECTIONS_MAX ? calloc(1, sizeof *c) : NULL;
+	struct connection *c = a->count < ADMIN_CONNECTIONS_MAX ? calloc(1, sizeof *c) : NULL;
 
 	if (!c || evutil_make_socket_nonblocking(fd) < 0) {
 		log_limited(LOG_LEVEL_WARNING, "control socket: connection refused peer=%s", peer);
@@ -199,9 +197,14 @@ static void on_accepted(void *ctx, int fd, const char *peer)
 	}
 	list_append(&a->connections, &c->link);
 	a->count++;
-	bufferevent_setwatermark(c->bev, EV_READ, 0, LINE_MAX_BYTES);
+	bufferevent_setwatermark(c->bev, EV_READ, 0, ADMIN_LINE_MAX_BYTES);
 	bufferevent_setcb(c->bev, on_read, on_written, on_event, c);
 	bufferevent_enable(c->bev, EV_READ | EV_WRITE);
+}
+
+static void on_accepted(void *ctx, int fd, const char *peer)
+{
+	admin_connect(ctx, fd, peer);
 }
 
 struct admin *admin_create(struct daemon *d)

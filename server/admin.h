@@ -15,8 +15,13 @@ struct admin;
 /* A request whose answer is still to come. */
 struct admin_call;
 
+enum { ADMIN_CONNECTIONS_MAX = 32, ADMIN_LINE_MAX_BYTES = 64 << 10 };
+
 /* Serve d->control. NULL without memory. */
 struct admin *admin_create(struct daemon *d);
+
+/* A connection that was accepted; fd is taken over. */
+void admin_connect(struct admin *a, int fd, const char *peer);
 
 /* Send what has been answered, as far as the peers take it at once; close everything. */
 void admin_release(struct admin *a);

@@ -34,6 +34,18 @@ static _Noreturn void wait_for_child(pid_t pid, int fd)
 	_exit(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
 }
 
+void background_guard_stdio(void)
+{
+	int fd;
+
+	do {
+		fd = open("/dev/null", O_RDWR);
+	} while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd >= 0) {
+		close(fd);
+	}
+}
+
 int background_fork(void)
 {
 	int fds[2];

@@ -4,6 +4,12 @@
 #define SERVER_BACKGROUND_H
 
 /*
+ * First of all: descriptors 0 to 2 are open, if only to /dev/null, so that no member and no socket
+ * ever gets one of their numbers.
+ */
+void background_guard_stdio(void);
+
+/*
  * Fork, before any thread exists. The parent does not return: it waits, and exits with 0 when
  * background_ready() was called or with the child's status if that ends first. The child returns
  * the descriptor for background_ready(), or -errno if it could not be made.

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -164,6 +165,27 @@ static int catch_signals(struct daemon *d)
 	return 0;
 }
 
+/* Every session is a descriptor: ask for as many as are configured, as far as we may. */
+static void raise_descriptor_limit(const struct config *c)
+{
+	const rlim_t others = 256; /* members, rings, listeners, the control socket's peers */
+	rlim_t wanted = c->limits.connections + others;
+	struct rlimit have;
+
+	for (uint32_t i = 0; i < c->arrays; i++) {
+		wanted += c->array[i].members;
+	}
+	if (getrlimit(RLIMIT_NOFILE, &have) < 0 || have.rlim_cur >= wanted) {
+		return;
+	}
+	have.rlim_cur = have.rlim_max < wanted ? have.rlim_max : wanted;
+	if (setrlimit(RLIMIT_NOFILE, &have) < 0 || have.rlim_cur < wanted) {
+		log_warning("%u connections are configured, but only %llu descriptors are allowed "
+			    "(LimitNOFILE, ulimit -n)",
+			    c->limits.connections, (unsigned long long)have.rlim_cur);
+	}
+}
+
 static int create_loops(struct daemon *d, char why[RAID_WHY_BYTES])
 {
 	const struct config *c = &d->cmd->config;
@@ -305,6 +327,7 @@ static int prepare(struct daemon *d, char why[RAID_WHY_BYTES])
 	struct notices_config with_base = nc;
 	int err;
 
+	raise_descriptor_limit(&d->cmd->config);
 	d->base = make_base(d->cmd->single);
 	d->patience = d->base ? daemon_patience(d) : NULL;
 	with_base.base = d->base;

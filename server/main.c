@@ -53,6 +53,7 @@ int main(int argc, char **argv)
 	char why[RAID_WHY_BYTES];
 	int status = 0;
 
+	background_guard_stdio();
 	switch (cmdline_parse(&c, argc, argv, why)) {
 	case CMDLINE_RUN:
 		status = run(&c, parent);
