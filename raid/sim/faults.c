@@ -138,9 +138,17 @@ static void draw_suffering(struct world *w, uint32_t disk)
 	case 7:
 		f->hang_in = (uint32_t)prng_log_range(&w->rng, 10, 200);
 		f->hang_for_ns = prng_log_range(&w->rng, SIM_S, 180 * SIM_S);
+		if (prng_one_in(&w->rng, 2)) {
+			/* Just longer than the engine waits. */
+			f->hang_for_ns = w->plan.limits.read_deadline_ms * SIM_MS +
+					 prng_log_range(&w->rng, SIM_US, SIM_S);
+		}
 		break;
 	case 8:
 		add_latent(w, disk, LATENT_LOSSY_MAX);
+		if (prng_one_in(&w->rng, 2)) {
+			clock_schedule(&w->clock, soon, EV_HAND_FAIL, f);
+		}
 		break;
 	case 9:
 		for (uint64_t b = prng_below(&w->rng, d->blocks), n = prng_below(&w->rng, 64);

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -228,6 +229,30 @@ static void add_stats(struct world_stats *sum, const struct world_stats *s)
 	}
 }
 
+/* Wait for any job. One that failed ends the others. */
+static int reap_job(const struct options *o, pid_t pid[JOBS_MAX], const struct job *job, int ending)
+{
+	int status;
+	pid_t done = wait(&status);
+
+	for (uint32_t i = 0; i < o->jobs; i++) {
+		if (pid[i] == done) {
+			pid[i] = 0;
+			if (ending || (WIFEXITED(status) && WEXITSTATUS(status) == 0)) {
+				return 0;
+			}
+			fprintf(stderr, "raid-sim: job %u ended badly at seed %" PRIu64 "\n", i,
+				job[i].seed);
+		}
+	}
+	for (uint32_t i = 0; i < o->jobs; i++) {
+		if (pid[i]) {
+			kill(pid[i], SIGTERM);
+		}
+	}
+	return 1;
+}
+
 static int run_many(struct options *o)
 {
 	struct job *job = shared(o->jobs * sizeof *job);
@@ -250,15 +275,10 @@ static int run_many(struct options *o)
 			run_job(o, i, &job[i], marks + i * marks_each);
 		}
 	}
+	for (uint32_t left = o->jobs; left > 0; left--) {
+		failed |= reap_job(o, pid, job, failed);
+	}
 	for (uint32_t i = 0; i < o->jobs; i++) {
-		int status;
-
-		waitpid(pid[i], &status, 0);
-		if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
-			failed = 1;
-			fprintf(stderr, "raid-sim: job %u ended badly at seed %" PRIu64 "\n", i,
-				job[i].seed);
-		}
 		add_stats(&sum, &job[i].stats);
 		for (size_t k = 0; k < marks_each && i > 0; k++) {
 			marks[k] += marks[i * marks_each + k];
