@@ -29,7 +29,9 @@ member_state()
 	[ "$(raidctl status --control="$tmp/d.ctl" --json a | jq -r '.. | .members? | select(type == "array") | .[0].state')" = "$1" ]
 }
 
-for stop in after while; do
+# Of a clean array the superblock hangs first; of a dirty one the data, and its memory with it.
+for stop in after while dirty; do
+	safe_ms=$([ $stop = dirty ] && echo 60000 || echo 200)
 	fuse_member "hangs-$stop" 16M
 	truncate -s 16M "$tmp/good-$stop.img"
 	raidctl create --level=1 --assume-clean "$tmp/hangs-$stop/m" "$tmp/good-$stop.img" >"$tmp/create.log" 2>&1 ||
@@ -42,6 +44,7 @@ for stop in after while; do
 			read-deadline-ms = 100
 			write-deadline-ms = 300
 			drain-ms = 2000
+			safe-mode-ms = $safe_ms
 		}
 	CONF
 	start_raidd d -c "$tmp/d.conf" --listen "unix:$tmp/d.sock"
@@ -58,7 +61,7 @@ for stop in after while; do
 		begin=$SECONDS
 		stop_raidd d
 		[ $((SECONDS - begin)) -lt 15 ] || fail "the stop took $((SECONDS - begin)) s"
-		member_go hangs-while
+		member_go "hangs-$stop"
 	fi
 	rm -f "$tmp/d.log"
 	mdadm --examine "$tmp/good-$stop.img" >"$tmp/examine" || fail "examine"

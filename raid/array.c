@@ -19,6 +19,7 @@ void raid_submit(struct raid_array *a, struct raid_req *req)
 {
 	CHECK(!a->stopped);
 	a->outstanding++;
+	a->unanswered++;
 	list_append(&a->submitted, &req->link);
 }
 
@@ -32,6 +33,7 @@ void raid_release(struct raid_array *a, struct raid_req *read_req)
 	f->req = NULL;
 	list_append(&a->released, &f->link);
 	a->outstanding--;
+	a->unanswered--;
 }
 
 void raid_complete(struct raid_array *a, struct raid_io *io, int res)
@@ -126,7 +128,7 @@ static void run_commands(struct raid_array *a)
 		if (a->stopped || a->stopping) {
 			cmd_answer(a, cmd, why_set(cmd->why, -ESHUTDOWN, "the array is stopping"));
 		} else if (cmd->op == RAID_CMD_STOP) {
-			CHECK(!a->outstanding);
+			CHECK(!a->unanswered);
 			a->stopping = cmd;
 		} else {
 			cmd_fail(a, cmd);
@@ -249,6 +251,7 @@ struct raid_req *raid_next_done(struct raid_array *a)
 	}
 	req = container_of(l, struct raid_req, link);
 	if (req->op != RAID_OP_READ) {
+		a->unanswered--;
 		if (req->frag) {
 			((struct frag *)req->frag)->delivered = true;
 		} else {

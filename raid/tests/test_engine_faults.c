@@ -43,6 +43,8 @@ static void test_write_deadline(void **state)
 	assert_int_equal(rig_count(r, RAID_EV_MEMBER_FAILED), 1);
 	assert_int_equal(rig_count(r, RAID_EV_MEMBER_GONE), 0);
 	assert_int_equal(rig_sb(r, 0).dev_roles[1], SB_ROLE_FAULTY);
+	assert_int_equal(rig_command(r, RAID_CMD_STOP, 0), 0); /* does not wait for it */
+	assert_int_equal(rig_sb(r, 0).resync_offset, SB_IN_SYNC);
 	r->fault = NULL;
 	rig_run(r);
 	assert_int_equal(q->state, 3);
