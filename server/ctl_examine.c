@@ -121,7 +121,48 @@ static int nothing(const char *path, const char *why, enum format format, json_t
 	return CTL_REFUSED;
 }
 
-static int examine_one(const char *path, enum format format, json_t *list)
+/*
+ * A member without a superblock where one belongs: a 1.0 member that grew has it where it used to
+ * end, which another member of the same command line tells. Fills *found and returns true if so.
+ */
+static bool grew(const struct member_dev *dev, char **paths, struct asm_candidate *cand,
+		 struct ctl_found *found)
+{
+	struct device_options opt = {.unlocked = true};
+	struct asm_candidate *pair = calloc(2, sizeof *pair);
+	struct member_dev devs[2] = {*dev};
+	char why[RAID_WHY_BYTES];
+
+	for (; pair && *paths && !cand->grown_bytes; paths++) {
+		if (strcmp(*paths, dev->path) == 0 ||
+		    device_open(*paths, &opt, &devs[1], why) < 0) {
+			continue;
+		}
+		pair[0] = *cand;
+		device_candidate(&devs[1], &pair[1]);
+		device_grown_candidates(devs, 2, pair);
+		if (!pair[0].load_err) {
+			*cand = pair[0];
+		}
+		device_close(&devs[1]);
+	}
+	free(pair);
+	if (!cand->grown_bytes) {
+		return false;
+	}
+	memset(found, 0, sizeof *found);
+	found->sb = cand->sb;
+	found->loc = (struct sb_location){SB_V1_0, cand->sb.super_offset};
+	found->err = device_read(dev, found->loc.sector * RAID_SECTOR_BYTES, found->raw,
+				 sizeof found->raw);
+	fprintf(stderr,
+		"nbd-raidctl: %s grew by %llu bytes since it became a member: its superblock is "
+		"that far before the place where it belongs\n",
+		dev->path, (unsigned long long)cand->grown_bytes);
+	return true;
+}
+
+static int examine_one(const char *path, char **all, enum format format, json_t *list)
 {
 	struct device_options opt = {.unlocked = true};
 	struct ctl_found found[SB_LOCATIONS_MAX];
@@ -142,6 +183,9 @@ static int examine_one(const char *path, enum format format, json_t *list)
 	count = ctl_find_superblocks(&dev, found);
 	best = ctl_best_superblock(found, count);
 	device_candidate(&dev, cand);
+	if (!best && grew(&dev, all, cand, &found[0])) {
+		best = &found[0];
+	}
 	if (!best) {
 		rc = nothing(path, "no md superblock", format, list);
 	} else if (best->err && best->err != -EBADMSG) {
@@ -186,7 +230,7 @@ int ctl_examine(int argc, char **argv)
 	}
 	list = json_array();
 	for (int i = optind; i < argc; i++) {
-		int one = examine_one(argv[i], format, list);
+		int one = examine_one(argv[i], argv + optind, format, list);
 
 		rc = one ? one : rc;
 	}
