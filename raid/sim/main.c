@@ -285,7 +285,10 @@ static int run_many(struct options *o)
 		}
 	}
 	print_stats(&sum, now_s() - start);
-	if (marks_report(marks, stdout, o->verbose) > 0 && o->marks_required && !failed) {
+	if (failed) {
+		return failed; /* the jobs that were ended have not handed in their marks */
+	}
+	if (marks_report(marks, stdout, o->verbose) > 0 && o->marks_required) {
 		fprintf(stderr, "raid-sim: FAILED: marks were not reached\n");
 		failed = 1;
 	}

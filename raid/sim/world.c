@@ -347,10 +347,17 @@ void world_turn(struct world *w)
 	step(w, inputs);
 }
 
-bool world_is_idle(const struct world *w)
+bool world_is_answered(const struct world *w)
 {
-	if (!list_empty(&w->ops) || !list_empty(&w->backlog) || w->cmd_out) {
+	const struct op *op;
+
+	if (!list_empty(&w->backlog) || w->cmd_out) {
 		return false;
+	}
+	list_for_each_entry (op, &w->ops, link) {
+		if (!op->done || op->req.op == RAID_OP_READ) {
+			return false;
+		}
 	}
 	for (uint32_t i = 0; i < w->plan.clients; i++) {
 		if (w->client[i].left > 0) {
@@ -358,6 +365,11 @@ bool world_is_idle(const struct world *w)
 		}
 	}
 	return true;
+}
+
+bool world_is_idle(const struct world *w)
+{
+	return list_empty(&w->ops) && world_is_answered(w);
 }
 
 void world_run_until_idle(struct world *w, uint64_t limit_ns)

@@ -209,6 +209,8 @@ bool session_would_trust(struct world *w, uint32_t disk);
 
 /* world.c */
 void world_turn(struct world *w);
+/* Every request is answered, every answer to a READ released; payloads may be out. */
+bool world_is_answered(const struct world *w);
 bool world_is_idle(const struct world *w);
 void world_run_until_idle(struct world *w, uint64_t limit_ns);
 void world_finish_flight(struct world *w, struct flight *f, int res);
