@@ -180,9 +180,9 @@ static void raise_descriptor_limit(const struct config *c)
 	}
 	have.rlim_cur = have.rlim_max < wanted ? have.rlim_max : wanted;
 	if (setrlimit(RLIMIT_NOFILE, &have) < 0 || have.rlim_cur < wanted) {
-		log_warning("%u connections are configured, but only %llu descriptors are allowed "
-			    "(LimitNOFILE, ulimit -n)",
-			    c->limits.connections, (unsigned long long)have.rlim_cur);
+		log_info("%u connections are configured, but only %llu descriptors are allowed "
+			 "(LimitNOFILE, ulimit -n)",
+			 c->limits.connections, (unsigned long long)have.rlim_cur);
 	}
 }
 
