@@ -6,6 +6,7 @@
  */
 #include "server/admin.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 #include <unistd.h>
 
 #include "raid/sb.h"
+#include "raid/why.h"
 #include "server/daemon_internal.h"
 #include "server/loop.h"
 
@@ -260,7 +262,7 @@ static void command_check(struct daemon *d, struct admin_call *call, const json_
 	admin_answer(call, ok());
 }
 
-static bool take_members(struct config_array *a, const json_t *list)
+static int take_members(struct config_array *a, const json_t *list)
 {
 	size_t i;
 	const json_t *item;
@@ -270,22 +272,44 @@ static bool take_members(struct config_array *a, const json_t *list)
 		const char *path = json_string_value(item);
 
 		if (!path || !path[0] || config_add_member(a, path)) {
-			return false;
+			return -EINVAL;
 		}
 	}
-	return a->members > 0;
+	return a->members ? 0 : -EINVAL;
+}
+
+/* The request's words for the array, or the first that is wrong in why. */
+static int fill_array(struct config_array *a, const json_t *request, char why[RAID_WHY_BYTES])
+{
+	const json_t *members = json_object_get(request, "members");
+	const char *uuid = json_string_value(json_object_get(request, "uuid"));
+	const char *layout = json_string_value(json_object_get(request, "raid0-layout"));
+	uint32_t raid0_layout = GEO_RAID0_UNKNOWN;
+
+	/* Without members those block devices that carry the UUID. */
+	if ((members || !uuid) && take_members(a, members)) {
+		return why_set(why, -EINVAL, "\"members\" is missing: a list of paths");
+	}
+	if (uuid && config_parse_uuid(uuid, a->uuid, why)) {
+		return -EINVAL;
+	}
+	if (layout && geo_layout_parse(RAID_LEVEL_0, layout, &raid0_layout)) {
+		return why_set(why, -EINVAL, "\"raid0-layout\" is original or alternate");
+	}
+	a->have_uuid = uuid != NULL;
+	a->raid0_layout = (enum geo_raid0_layout)raid0_layout;
+	a->read_only = json_is_true(json_object_get(request, "read-only"));
+	a->force = json_is_true(json_object_get(request, "force"));
+	return 0;
 }
 
 /* Starts an array and exports it under its name. */
 static void command_assemble(struct daemon *d, struct admin_call *call, const json_t *request)
 {
 	const char *name = json_string_value(json_object_get(request, "name"));
-	const char *uuid = json_string_value(json_object_get(request, "uuid"));
-	const char *layout = json_string_value(json_object_get(request, "raid0-layout"));
-	uint32_t raid0_layout = GEO_RAID0_UNKNOWN;
+	char why[RAID_WHY_BYTES] = "out of memory";
 	struct config_array *a;
 	struct config scratch;
-	char why[RAID_WHY_BYTES];
 	int err;
 
 	if (d->state != DAEMON_SERVING) {
@@ -298,27 +322,11 @@ static void command_assemble(struct daemon *d, struct admin_call *call, const js
 	}
 	config_init(&scratch);
 	a = config_add_array(&scratch, name);
-	if (!a || !take_members(a, json_object_get(request, "members"))) {
-		admin_refuse(call, "\"members\" is missing: a list of paths");
-		config_release(&scratch);
-		return;
+	err = a ? fill_array(a, request, why) : -ENOMEM;
+	if (!err) {
+		err = arrays_start(d, a, on_done, call, why);
+		scratch.arrays = 0; /* taken over */
 	}
-	if (uuid && config_parse_uuid(uuid, a->uuid, why)) {
-		admin_refuse(call, "%s", why);
-		config_release(&scratch);
-		return;
-	}
-	if (layout && geo_layout_parse(RAID_LEVEL_0, layout, &raid0_layout)) {
-		admin_refuse(call, "\"raid0-layout\" is original or alternate");
-		config_release(&scratch);
-		return;
-	}
-	a->have_uuid = uuid != NULL;
-	a->raid0_layout = (enum geo_raid0_layout)raid0_layout;
-	a->read_only = json_is_true(json_object_get(request, "read-only"));
-	a->force = json_is_true(json_object_get(request, "force"));
-	err = arrays_start(d, a, on_done, call, why);
-	scratch.arrays = 0; /* taken over */
 	config_release(&scratch);
 	if (err) {
 		admin_refuse(call, "%s", why);

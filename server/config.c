@@ -264,8 +264,9 @@ static int check_array(const struct config *c, uint32_t index, char why[RAID_WHY
 	if (config_check_name(a->name, why)) {
 		return -EINVAL;
 	}
-	if (!a->members) {
-		return why_set(why, -EINVAL, "array '%s' has no members", a->name);
+	if (!a->members && (!a->have_uuid || a->build)) {
+		return why_set(why, -EINVAL, "array '%s' has no members%s", a->name,
+			       a->build ? "" : " and no uuid");
 	}
 	if (a->members > RAID_MEMBERS_MAX) {
 		return why_set(why, -EINVAL, "array '%s' has %u members; at most %d are possible",

@@ -30,7 +30,7 @@ enum {
 struct config_array {
 	char *name;
 	char **member;
-	uint32_t members;
+	uint32_t members; /* 0: those block devices that carry uuid */
 	bool have_uuid;
 	uint8_t uuid[16];
 	bool read_only, force;

@@ -88,13 +88,13 @@ void arrays_release(struct array_set *set)
 
 /* ---- opening ------------------------------------------------------------------------------- */
 
-static int open_one(const struct config_array *a, struct array_instance **out,
-		    char why[RAID_WHY_BYTES])
+static int open_members(const struct config_array *a, char *const *path, uint32_t paths,
+			struct array_instance **out, char why[RAID_WHY_BYTES])
 {
 	struct array_spec spec = {
 		.name = a->name,
-		.path = (const char *const *)a->member,
-		.paths = a->members,
+		.path = (const char *const *)path,
+		.paths = paths,
 		.read_only = a->read_only,
 		.force = a->force,
 		.device =
@@ -115,6 +115,25 @@ static int open_one(const struct config_array *a, struct array_instance **out,
 
 	memcpy(spec.uuid, a->uuid, sizeof spec.uuid);
 	return array_open(&spec, out, why);
+}
+
+/* Members are named, or found by the array's UUID. */
+static int open_one(const struct config_array *a, struct array_instance **out,
+		    char why[RAID_WHY_BYTES])
+{
+	char **found;
+	uint32_t count;
+	int err;
+
+	if (a->members) {
+		return open_members(a, a->member, a->members, out, why);
+	}
+	err = device_scan(a->uuid, &found, &count, why);
+	if (!err) {
+		err = open_members(a, found, count, out, why);
+		device_scan_free(found, count);
+	}
+	return err;
 }
 
 int arrays_open(struct array_set *set, const struct config *config, char why[RAID_WHY_BYTES])

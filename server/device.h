@@ -57,6 +57,14 @@ void device_absent_candidate(const char *path, int rc, const char why[RAID_WHY_B
 void device_grown_candidates(const struct member_dev *dev, uint32_t count,
 			     struct asm_candidate *cand);
 
+/*
+ * The block devices of this machine that carry a superblock of the array, by their names under
+ * /dev, in no order; looked at without a lock. *paths is malloc'ed, as is each of them: give it to
+ * device_scan_free(). 0, or -errno with the reason in why (none found: -ENOENT).
+ */
+int device_scan(const uint8_t uuid[16], char ***paths, uint32_t *count, char why[RAID_WHY_BYTES]);
+void device_scan_free(char **paths, uint32_t count);
+
 /* Whole transfers at a byte offset through a bounce buffer of the right alignment. 0 or -errno. */
 int device_read(const struct member_dev *dev, uint64_t maddr, void *buf, uint32_t len);
 int device_write(const struct member_dev *dev, uint64_t maddr, const void *buf, uint32_t len);

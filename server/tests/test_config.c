@@ -125,6 +125,8 @@ static void what_is_left_out_has_a_default(void **state)
 	assert_string_equal(c.export[0].name, "x");
 	assert_string_equal(c.export[0].array, "x");
 	assert_null(c.export[0].description);
+	assert_int_equal(parse("array x { uuid = 00112233445566778899aabbccddeeff }"), 0);
+	assert_int_equal(c.array[0].members, 0);
 	assert_int_equal(parse("control = none"), 0);
 	assert_null(c.control);
 	assert_int_equal(parse(""), 0);
@@ -187,7 +189,8 @@ static void rules_over_the_whole(void **state)
 	static const struct {
 		const char *text, *expected;
 	} bad[] = {
-		{"array x { }", "array 'x' has no members"},
+		{"array x { }", "array 'x' has no members and no uuid"},
+		{"array x { build = linear }", "array 'x' has no members"},
 		{"array \"\" { members = {/a} }", "an array has no name"},
 		{"export y { }", "export 'y' names the array 'y', which is not there"},
 		{"array x { members = {/a} }\nexport y { array = z }",
