@@ -341,6 +341,27 @@ static void check_pair(struct asm_work *w, uint32_t i, uint32_t k)
 	asm_set_verdict(w, k, ASM_STRAY, "holds the same place as %s", asm_name(w, i));
 }
 
+/* A number given to another since this spare was last seen: with that number it would next be told
+ * that it holds the other's slot. */
+static void check_spare(struct asm_work *w, uint32_t i)
+{
+	const struct sb *sb = asm_sb(w, i);
+	uint32_t k;
+
+	for (k = 0; k < w->out->members; k++) {
+		bool before = k < i && w->out->member[k].verdict == ASM_SPARE;
+
+		if (k != i && w->in_set[k] && (holds_data(w, k) || before) &&
+		    same_device(asm_sb(w, k), sb)) {
+			asm_set_verdict(w, i, ASM_STRAY,
+					"its place as device %" PRIu32 " was given to %s; to use "
+					"it again, zero its superblock and add it",
+					sb->dev_number, asm_name(w, k));
+			return;
+		}
+	}
+}
+
 static void find_duplicates(struct asm_work *w)
 {
 	uint32_t i, k;
@@ -350,6 +371,11 @@ static void find_duplicates(struct asm_work *w)
 			if (holds_data(w, i) && holds_data(w, k)) {
 				check_pair(w, i, k);
 			}
+		}
+	}
+	for (i = 0; i < w->out->members; i++) {
+		if (w->in_set[i] && w->out->member[i].verdict == ASM_SPARE) {
+			check_spare(w, i);
 		}
 	}
 }

@@ -19,6 +19,9 @@
 
 #include "raid/base/bytes.h"
 
+/* Events only rise, so a run needs room for them; who wrote such a number is no md. */
+#define EVENTS_MAX (UINT64_MAX >> 1)
+
 /* What the kernel maintains on writes and this version does not. */
 #define READ_ONLY_FEATURES                                                                         \
 	(SB_FEATURE_BITMAP | SB_FEATURE_RECOVERY_OFFSET | SB_FEATURE_REPLACEMENT |                 \
@@ -104,6 +107,32 @@ static bool fits(const struct asm_work *w, uint32_t i)
 	const struct sb *fresh = asm_sb(w, w->fresh);
 
 	return !has_component(fresh) || asm_sb(w, i)->data_size >= fresh->size;
+}
+
+/* Updates write the freshest's role table to all; it may be longer than the member's own is. */
+static bool table_fits(const struct asm_work *w, uint32_t i)
+{
+	const struct sb *sb = asm_sb(w, i);
+	uint64_t bytes = SB_HEAD_BYTES + 2 * (uint64_t)asm_sb(w, w->fresh)->max_dev;
+
+	return sb->version == SB_V0_90 || sb->version == SB_V1_0 ||
+	       sb->data_offset * RAID_SECTOR_BYTES >= sb->super_offset * RAID_SECTOR_BYTES + bytes;
+}
+
+static void check_tables(struct asm_work *w)
+{
+	uint32_t i;
+
+	for (i = 0; i < w->out->members; i++) {
+		enum asm_verdict v = w->out->member[i].verdict;
+
+		if (w->in_set[i] && (is_used(v) || v == ASM_SPARE) && !table_fits(w, i)) {
+			asm_set_verdict(w, i, ASM_STRAY,
+					"no room before its data for a superblock of %" PRIu32
+					" roles",
+					asm_sb(w, w->fresh)->max_dev);
+		}
+	}
 }
 
 static void check_sizes(struct asm_work *w)
@@ -388,6 +417,9 @@ static void check_read_only(struct asm_work *w)
 	if (asm_sb(w, w->fresh)->version == SB_V0_90) {
 		add_reason(list, "metadata 0.90");
 	}
+	if (w->out->events > EVENTS_MAX) {
+		add_reason(list, "an event count that is almost used up");
+	}
 	if (g->p.level == RAID_LEVEL_10 && g->far_set_slots != g->p.slots) {
 		add_reason(list, "raid10 far sets");
 	}
@@ -437,6 +469,7 @@ void asm_start_rules(struct asm_work *w)
 {
 	check_level(w);
 	check_sizes(w);
+	check_tables(w);
 	check_features(w);
 	take_resync_offset(w);
 	count_slots(w);

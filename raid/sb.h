@@ -19,6 +19,7 @@
 enum {
 	SB_MAGIC = 0xA92B4EFC,
 	SB_BYTES_MAX = 4096,
+	SB_HEAD_BYTES = 256, /* the role table follows */
 	SB_ROLES_MAX = 1920,
 	SB_LOCATIONS_MAX = 4,
 };

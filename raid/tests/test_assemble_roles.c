@@ -121,7 +121,7 @@ static void events_at_the_end_of_their_range(void **state)
 	rig.cand[1].sb.events = UINT64_MAX - 1;
 	rig.cand[2].sb.events = 0;
 	rig_decide();
-	rig_starts(1);
+	rig_read_only("event count");
 	rig_verdict(1, ASM_IN_SYNC);
 	rig_verdict(2, ASM_STALE);
 }
@@ -216,6 +216,45 @@ static void spare_beyond_the_table(void **state)
 	rig_decide();
 	rig_starts(0);
 	rig_verdict(2, ASM_SPARE);
+}
+
+/* A spare that was away while its number was given to a member: an update would tell it that it
+ * holds the member's slot. */
+static void spare_whose_number_is_taken(void **state)
+{
+	rig_raid1(2);
+	add_spare(2);
+	rig.cand[2].sb.dev_number = 1;
+	rig.cand[2].sb.dev_roles[1] = SB_ROLE_SPARE;
+	rig.cand[2].sb.events = 3;
+	rig_decide();
+	rig_starts(0);
+	rig_verdict(1, ASM_IN_SYNC);
+	rig_verdict(2, ASM_STRAY);
+	rig_raid1(2);
+	add_spare(2);
+	add_spare(3);
+	rig.cand[3].sb.dev_number = 2;
+	rig_decide();
+	rig_starts(0);
+	rig_verdict(2, ASM_SPARE);
+	rig_verdict(3, ASM_STRAY);
+}
+
+/* The freshest's table is written to all: it must not reach into another's data. */
+static void table_longer_than_the_room_before_the_data(void **state)
+{
+	rig_raid1(2);
+	rig.cand[0].sb.max_dev = SB_ROLES_MAX;
+	rig.cand[1].sb.data_offset = 9;
+	rig_decide();
+	rig_starts(1);
+	rig_verdict(1, ASM_STRAY);
+	rig_raid1(2);
+	rig.cand[0].sb.max_dev = SB_ROLES_MAX;
+	rig.cand[1].sb.data_offset = 16;
+	rig_decide();
+	rig_starts(0);
 }
 
 static void only_spares_refused(void **state)
@@ -516,6 +555,8 @@ int main(void)
 		cmocka_unit_test(dirty_wins_between_equals),
 		cmocka_unit_test(spare_with_any_events),
 		cmocka_unit_test(spare_beyond_the_table),
+		cmocka_unit_test(spare_whose_number_is_taken),
+		cmocka_unit_test(table_longer_than_the_room_before_the_data),
 		cmocka_unit_test(only_spares_refused),
 		cmocka_unit_test(spare_that_saw_the_freshest_fail),
 		cmocka_unit_test(spare_one_behind_its_activation_is_not_in_sync),
