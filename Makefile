@@ -87,7 +87,7 @@ UNITS := $(patsubst systemd/%.in,$(B)/systemd/%,$(wildcard systemd/*.in))
 EXAMPLE := $(wildcard conf/nbd-raidd.conf)
 
 .PHONY: all tests unit check lint fuzz-smoke san-check tsan-check client-test kernel-test foreign-test FORCE
-.PHONY: sim sim-check sim-soak breaks man install uninstall install-check clean help
+.PHONY: sim sim-check sim-soak breaks power-cut-breaks man install uninstall install-check clean help
 .DELETE_ON_ERROR:
 .SECONDARY:
 .DEFAULT_GOAL := all
@@ -240,6 +240,10 @@ sim-soak: $(B)/raid-sim
 # target: breaks [T=name]  patches that break one promise each: the simulator must notice every one
 breaks: $(B)/raid-sim
 	$(Q)raid/sim/breaks/run $(T)
+
+# target: power-cut-breaks  patches that make writes less durable: the power-cut test must fail on every one
+power-cut-breaks: all
+	$(Q)client-tests/breaks/run
 
 # ---- documents and installation --------------------------------------------------------------
 # target: man            man pages from conf/*.pod into build/man

@@ -44,13 +44,13 @@ class Writer:
         self.durable = {}  # acknowledged with FUA
         self.sent, self.acked = {}, {}
 
-    def start_write(self):
+    def start_write(self, fua_share):
         block = self.rng.choice(self.mine)
         if any(block == b for b, _, _ in self.busy.values()):
             return
         version = self.sent.get(block, 0) + 1
         self.sent[block] = version
-        flags = nbd.CMD_FLAG_FUA if self.rng.random() < 0.02 else 0
+        flags = nbd.CMD_FLAG_FUA if self.rng.random() < fua_share else 0
         buf = nbd.Buffer.from_bytearray(bytearray(content(block, version)))
         cookie = self.h.aio_pwrite(buf, block * BLOCK, flags=flags)
         self.busy[cookie] = (block, version, flags != 0)
@@ -75,12 +75,14 @@ def write(uri, pid, state, seed):
     writers = [Writer(uri, i, blocks, random.Random(f"{seed}/{i}")) for i in range(CONNECTIONS)]
     promised, flush, snapshot, flushes = {}, None, {}, 0
     end = time.monotonic() + rng.uniform(0.4, 1.2)
-    while time.monotonic() < end or flushes < 2:
+    # No FLUSH in the last moments: what is promised then, FUA alone has promised.
+    while (now := time.monotonic()) < end or flushes < 2:
+        last = now > end - 0.2 and flushes >= 2
         for w in writers:
             while len(w.busy) < DEPTH and rng.random() < 0.9:
-                w.start_write()
+                w.start_write(0.3 if last else 0.02)
         first = writers[0].h
-        if flush is None and rng.random() < 0.2:
+        if flush is None and not last and rng.random() < 0.2:
             snapshot = {b: v for w in writers for b, v in w.acked.items()}
             flush = first.aio_flush()
         for w in writers:
