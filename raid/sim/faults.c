@@ -12,7 +12,7 @@
 #include "raid/base/bytes.h"
 #include "raid/sim/world.h"
 
-enum { SOFT_ERRORS_MAX = 4, LATENT_GOOD_MAX = 3, LATENT_LOSSY_MAX = 30 };
+enum { SOFT_ERRORS_MAX = 4, LATENT_GOOD_MAX = 3, LATENT_LOSSY_MAX = 80 };
 
 /* Another good disk holds this sector readable. */
 static bool has_good_copy(const struct world *w, uint32_t disk, uint64_t s)
@@ -218,6 +218,16 @@ void faults_begin(struct world *w)
 				draw_suffering(w, i);
 			}
 		}
+	}
+}
+
+/* The owner sees an error and pulls the disk, most likely in the middle of its repair. */
+void faults_read_error(struct world *w, uint32_t disk)
+{
+	if (w->faults_on && w->faults[disk].lossy && prng_one_in(&w->rng, 8)) {
+		clock_schedule(&w->clock,
+			       w->clock.now_ns + prng_below(&w->rng, 4 * w->plan.latency_ns),
+			       EV_HAND_FAIL, &w->faults[disk]);
 	}
 }
 

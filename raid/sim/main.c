@@ -204,6 +204,10 @@ static void run_job(const struct options *o, uint32_t index, struct job *job, ui
 		job->seed = o->seed + k;
 		trace_rearm_watchdog();
 		run_seed(w, job->seed, o->profile, false);
+		if (o->verbose) {
+			printf("seed %" PRIu64 " trace %016" PRIx64 "\n", job->seed, w->trace.hash);
+			fflush(stdout);
+		}
 		job->stats = w->stats;
 	}
 	job->stats = w->stats;

@@ -134,7 +134,8 @@ static void draw_disks(struct plan *p, struct prng *rng)
 		d->can_zero = !prng_one_in(rng, 3);
 		d->rotational = prng_one_in(rng, 3);
 	}
-	p->bad_list = redundant && p->assume_clean && prng_one_in(rng, 10);
+	p->bad_list = redundant && p->assume_clean &&
+		      prng_one_in(rng, p->profile == PLAN_BEYOND ? 3 : 10);
 }
 
 static void draw_load(struct plan *p, struct prng *rng)

@@ -226,21 +226,21 @@ void world_init(struct world *w, const struct plan *plan, uint64_t seed)
 	struct assembly *as = calloc(1, sizeof *as);
 
 	CHECK(as);
+	if (!w->candidate) {
+		w->candidate = calloc(PLAN_DISKS_MAX, sizeof *w->candidate);
+		w->assembly = calloc(1, sizeof *w->assembly);
+		CHECK(w->candidate && w->assembly);
+	}
+	memset((char *)w + offsetof(struct world, plan), 0,
+	       sizeof *w - offsetof(struct world, plan));
 	w->plan = *plan;
 	clock_init(&w->clock);
 	w->clock.now_ns = prng_below(&w->rng, 1000 * SIM_S);
 	w->wall_s = 1700000000 + prng_below(&w->rng, 1000000);
-	w->events_written = w->last_clean_checked = 0;
-	w->session = 0;
-	memset(&w->last_sb, 0, sizeof w->last_sb);
-	w->next_io = w->next_req = 0;
-	w->buried = 0;
 	list_init(&w->flights);
 	list_init(&w->ops);
 	list_init(&w->backlog);
 	list_init(&w->graveyard);
-	memset(w->faults, 0, sizeof w->faults);
-	memset(w->role, 0, sizeof w->role);
 	for (uint32_t i = 0; i < plan->disks; i++) {
 		disk_init(&w->disk[i], &plan->disk[i]);
 		w->listed[i] = calloc(plan->disk[i].size_bytes / RAID_SECTOR_BYTES, 1);

@@ -47,8 +47,6 @@ void story_world(struct world *w, const struct plan *plan)
 {
 	plan_describe(plan, w->trace.plan, sizeof w->trace.plan);
 	world_init(w, plan, 1);
-	memset(w->answer, 0, sizeof w->answer);
-	w->script = NULL;
 }
 
 static void start(struct world *w, const bool offered[PLAN_DISKS_MAX])

@@ -480,6 +480,9 @@ void watch_event(struct world *w, const struct raid_event *ev, uint32_t disk)
 		w->stats.members_failed++;
 		oracle_exempt_all(&w->oracle);
 		break;
+	case RAID_EV_READ_ERROR:
+		faults_read_error(w, disk);
+		break;
 	case RAID_EV_READ_REPAIRED:
 		world_exempt(w, disk, ev->maddr, ev->len);
 		break;

@@ -126,10 +126,16 @@ struct world_stats {
 };
 
 struct world {
-	struct plan plan;
-	struct prng rng;
-	struct clock clock;
+	/* outlive a run */
+	struct world_stats stats;
 	struct trace trace;
+	struct prng rng;
+	struct asm_candidate *candidate;
+	struct assembly *assembly;
+
+	/* from here on: of one run, zeroed by world_init() */
+	struct plan plan;
+	struct clock clock;
 	struct disk disk[PLAN_DISKS_MAX];
 	struct geometry geometry; /* with all members present */
 	struct layout layout;
@@ -149,8 +155,6 @@ struct world {
 	/* the session */
 	struct raid_array *array;
 	bool read_only, zombie, stopped;
-	struct assembly *assembly;
-	struct asm_candidate *candidate;
 	uint32_t candidates;
 	uint32_t disk_of[PLAN_DISKS_MAX]; /* by member */
 	struct role role[PLAN_DISKS_MAX];
@@ -174,7 +178,6 @@ struct world {
 	uint64_t ios_of[PLAN_DISKS_MAX][RAID_IO_ZERO + 1]; /* issued in this session */
 	uint32_t events_of[PLAN_DISKS_MAX][EVENT_TYPES];   /* seen in this session */
 	struct answer answer[ANSWERS_MAX];		   /* by op id */
-	struct world_stats stats;
 };
 
 enum world_event { EV_IO, EV_CLIENT, EV_RELEASE, EV_HAND_FAIL, EV_WAKE };
@@ -236,6 +239,7 @@ void verify_stopped(struct world *w);
 /* faults.c */
 void faults_begin(struct world *w);
 void faults_stop(struct world *w);
+void faults_read_error(struct world *w, uint32_t disk);
 void faults_draw(struct world *w, struct flight *f, uint64_t *latency_ns);
 
 /* workload.c */
