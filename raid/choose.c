@@ -53,7 +53,7 @@ static bool cheaper(const struct cost *a, const struct cost *b)
 	return a->distance < b->distance;
 }
 
-static struct cost cost_of(const struct shard *sh, uint32_t slot, uint64_t maddr)
+static struct cost cost_of(const struct shard *sh, uint32_t slot, uint64_t maddr, uint64_t len)
 {
 	const struct view_slot *vs = &sh->view->slot[slot];
 	const struct iop_member *m = &sh->iop->member[vs->member];
@@ -63,8 +63,9 @@ static struct cost cost_of(const struct shard *sh, uint32_t slot, uint64_t maddr
 		.distance = maddr > m->head ? maddr - m->head : m->head - maddr,
 	};
 
-	/* A stream stays with its member unless the others have clearly less to do. */
-	if (!c.distance && c.queue) {
+	/* Small reads of a stream stay with a disk that seeks unless others have clearly less to
+	 * do. Large ones gain more from an idle mirror than a seek costs. */
+	if (vs->rotational && len < SHARD_STREAM && !c.distance && c.queue) {
 		c.queue--;
 	}
 	return c;
@@ -97,7 +98,7 @@ int choose_copy(const struct shard *sh, const struct geo_piece *p, uint32_t trie
 		if (fixed) {
 			c = (struct cost){.class = slot};
 		} else {
-			c = cost_of(sh, slot, p->copy[i].maddr);
+			c = cost_of(sh, slot, p->copy[i].maddr, n);
 		}
 		if (found < 0 || cheaper(&c, &best)) {
 			best = c;

@@ -306,51 +306,87 @@ static void planned(struct shard *sh, struct frag *f, uint64_t end)
 	emit_held(sh, f);
 }
 
-/* Large reads of idle mirrors are cut so that each gives a part. */
-static uint64_t spread_bytes(const struct shard *sh, const struct frag *f)
+/*
+ * A large read that meets idle mirrors is cut into parts of which each comes from another copy.
+ * Far copies give nothing here: the first ones already lie on all members.
+ */
+struct spread {
+	uint64_t part;	/* bytes; UINT64_MAX: not cut */
+	uint64_t begin; /* of the part in work */
+	int copy;	/* that gives it, -1: not chosen yet */
+	uint32_t used;	/* copies of the parts before */
+};
+
+static struct spread spread_of(const struct shard *sh, const struct frag *f)
 {
 	const struct view *v = sh->view;
-	uint32_t idle = 0;
+	struct spread sp = {.part = UINT64_MAX, .begin = f->cursor, .copy = -1};
+	bool mirror = v->geo->p.level == RAID_LEVEL_1;
+	uint64_t len = f->hi - f->lo, parts;
+	uint32_t idle = 0, good = 0;
 
-	if (v->geo->p.level != RAID_LEVEL_1 || f->hi - f->lo < SHARD_SPREAD) {
-		return UINT64_MAX;
+	if (len < SHARD_SPREAD || (!mirror && (v->geo->near < 2 || v->geo->far > 1))) {
+		return sp;
 	}
 	for (uint32_t k = 0; k < v->geo->p.slots; k++) {
 		const struct view_slot *vs = &v->slot[k];
 
+		good += vs->in_sync;
 		idle += vs->in_sync && !vs->write_mostly && !vs->rotational && !sh->late[k] &&
 			!sh->iop->member[vs->member].in_flight;
 	}
-	if (idle < 2) {
-		return UINT64_MAX;
+	if (idle >= 2 && (mirror || idle == good)) {
+		parts = min_u64(mirror ? idle : v->geo->near, 4);
+		sp.part = round_up_u64((len + parts - 1) / parts, 16384);
 	}
-	return round_up_u64((f->hi - f->lo) / min_u64(idle, 4) + 1, 65536);
+	return sp;
+}
+
+/* Choose the copy for a piece: that of its part if possible. */
+static int spread_choose(const struct shard *sh, struct spread *sp, const struct geo_piece *p,
+			 uint64_t *len)
+{
+	uint32_t tried;
+	int i;
+
+	if (sp->part == UINT64_MAX || choose_unsynced(sh, p)) {
+		return choose_copy(sh, p, 0, len);
+	}
+	if (p->addr - sp->begin >= sp->part && sp->copy >= 0) {
+		sp->used |= 1u << sp->copy;
+		sp->copy = -1;
+		sp->begin = p->addr;
+	}
+	tried = sp->copy >= 0 ? ~(1u << sp->copy) : sp->used;
+	i = choose_copy(sh, p, tried, len);
+	if (i < 0) {
+		i = choose_copy(sh, p, 0, len);
+	}
+	if (sp->copy < 0) {
+		sp->copy = i;
+	}
+	return i;
 }
 
 bool plan_read(struct shard *sh, struct frag *f)
 {
 	uint64_t end = sh->shifted ? last_byte(sh, f) : min_u64(f->hi, sh->view->size_bytes);
-	uint64_t part = spread_bytes(sh, f);
-	uint32_t used = 0; /* copies that give a part already */
+	struct spread sp = spread_of(sh, f);
 	struct geo_piece p;
 
 	f->window = f->cursor;
 	while (f->cursor < end) {
-		uint64_t len, n = min_u64(min_u64(end - f->cursor, sh->cell_bytes), part);
+		uint64_t len, n = min_u64(min_u64(end - f->cursor, sh->cell_bytes), sp.part);
 		struct geo_copy *c;
 		struct slot *s;
 		int i;
 
 		geo_map(sh->view->geo, f->cursor, n, &p);
-		i = choose_copy(sh, &p, choose_unsynced(sh, &p) ? 0 : used, &len);
-		if (i < 0) {
-			i = choose_copy(sh, &p, 0, &len);
-		}
+		i = spread_choose(sh, &sp, &p, &len);
 		if (i < 0) {
 			drop_held(sh, f);
 			return false;
 		}
-		used |= part == UINT64_MAX ? 0 : 1u << i;
 		c = &p.copy[i];
 		n = io_len(sh, c, len);
 		s = run_find(f, c->slot, c->maddr, n, sh->view->slot[c->slot].max_io_bytes);

@@ -30,6 +30,7 @@ enum {
 	SHARD_SHED_MAX = 64,   /* fragments' old buffers that hung ios hold */
 	SHARD_KITS_MAX = 2,    /* second chances that nothing else can take */
 	SHARD_BLOCK = 4096,    /* what an io is cut into after an error */
+	SHARD_STREAM = 65536,  /* a READ shorter than this stays with its stream's disk */
 	SHARD_SPREAD = 262144, /* a READ this long may be spread over idle mirrors */
 };
 

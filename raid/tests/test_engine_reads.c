@@ -286,6 +286,30 @@ static void test_large_reads_use_both_mirrors(void **state)
 	rig_free(r);
 }
 
+static void test_large_reads_use_all_of_raid10(void **state)
+{
+	struct rig *r = filled(&(struct rig_shape){.level = RAID_LEVEL_10,
+						   .layout = 0x102,
+						   .chunk_sectors = 128,
+						   .slots = 4,
+						   .sectors = 4096});
+	struct rig_req *q = rig_submit(r, RAID_OP_READ, 0, 1 << 20, 0, NULL);
+	uint32_t members = 0;
+
+	(void)state;
+	rig_step(r);
+	assert_int_equal(r->ios, 4);
+	for (uint32_t i = 0; i < r->ios; i++) {
+		members |= 1u << r->io[i]->member;
+		assert_int_equal(r->io[i]->len, 262144);
+	}
+	assert_int_equal(members, 15);
+	rig_run(r);
+	assert_memory_equal(q->req.data, data, 1 << 20);
+	assert_int_equal(rig_finish(r, q), 0);
+	rig_free(r);
+}
+
 /* Reads of member arg[0] that touch arg[1], and of member arg[2] that touch arg[3], fail until it
  * is written. */
 static int two_bad_sectors(struct rig *r, struct raid_io *io)
@@ -383,6 +407,7 @@ int main(void)
 		cmocka_unit_test(test_each_copy_lacks_another_sector),
 		cmocka_unit_test(test_one_bad_block_counts_once),
 		cmocka_unit_test(test_released_read_is_not_touched),
+		cmocka_unit_test(test_large_reads_use_all_of_raid10),
 	};
 
 	return cmocka_run_group_tests_name("engine_reads", tests, NULL, NULL);
