@@ -171,7 +171,7 @@ PICK = $(if $(T),$(foreach t,$(1),$(if $(findstring $(T),$(notdir $(t))),$(t))),
 # target: check          unit, simulator for 60 s, fuzz smoke, client tests: no root needed
 check: all tests
 	$(Q)$(MAKE) --no-print-directory unit
-	$(Q)$(if $(SIM_SRC),$(MAKE) --no-print-directory sim-check)
+	$(Q)$(MAKE) --no-print-directory sim-check
 	$(Q)$(MAKE) --no-print-directory fuzz-smoke
 	$(Q)$(MAKE) --no-print-directory client-test
 
@@ -206,11 +206,12 @@ foreign-test: all
 # target: lint           layering, library containment, sizes, format, cppcheck, shellcheck
 lint:
 	$(Q).ci/lint
+	$(Q)$(RUN) --name lint-test .ci/test-lint
 
 # target: san-check      unit tests and a short simulation under ASan and UBSan
 san-check:
 	$(Q)$(MAKE) --no-print-directory SAN=1 all tests
-	$(Q)$(MAKE) --no-print-directory SAN=1 unit $(if $(SIM_SRC),sim-check) SECONDS=20
+	$(Q)$(MAKE) --no-print-directory SAN=1 unit sim-check SECONDS=20
 
 # target: tsan-check     unit tests of the loop and client tests with two loops, ThreadSanitizer
 # gcc 12's ThreadSanitizer does not cope with all the address randomisation of newer kernels.
