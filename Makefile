@@ -55,7 +55,7 @@ RAID_SRC := $(wildcard raid/base/*.c raid/*.c)
 SIM_SRC := $(wildcard raid/sim/*.c)
 # Programs of server/ are their main file, what is listed for them, and libraid.
 CTL_MAIN := $(wildcard server/ctl_*.c)
-DAEMON_MAIN := $(wildcard server/main.c)
+DAEMON_MAIN := server/main.c
 SERVER_SRC := $(filter-out $(DAEMON_MAIN) $(CTL_MAIN),$(wildcard server/*.c))
 RAID_TESTS := $(patsubst raid/tests/%.c,%,$(wildcard raid/tests/test_*.c))
 SERVER_TESTS := $(patsubst server/tests/%.c,%,$(wildcard server/tests/test_*.c))
@@ -77,7 +77,7 @@ RAIDTEST_LIBS = $(shell $(PKG_CONFIG) --libs jansson libcrypto libzstd)
 CMOCKA_LIBS = $(shell $(PKG_CONFIG) --libs cmocka)
 LIBNBD_LIBS = $(shell $(PKG_CONFIG) --libs libnbd)
 
-PROGRAMS := $(if $(DAEMON_MAIN),$(B)/nbd-raidd) $(if $(CTL_MAIN),$(B)/nbd-raidctl) $(if $(SIM_SRC),$(B)/raid-sim)
+PROGRAMS := $(B)/nbd-raidd $(B)/nbd-raidctl $(B)/raid-sim
 TESTS := $(addprefix $(B)/tests/raid-,$(RAID_TESTS)) $(addprefix $(B)/tests/server-,$(SERVER_TESTS))
 FUZZERS := $(addprefix $(B)/fuzz/,$(RAID_FUZZ) $(SERVER_FUZZ))
 CLIENTS := $(addprefix $(B)/client-tests/,$(CLIENT_PROGS))

@@ -165,8 +165,9 @@ uint64_t raid_row_bytes(const struct raid_array *a);
 
 enum raid_cmd_op {
 	/* Stop: legal when every READ is released and every other request done (what a hung member
-	 * still holds of those need not be freed). Flushes, writes clean superblocks (unless resync is
-	 * needed). Afterwards nothing may be submitted; the array emits no further io once done. */
+	 * still holds of those need not be freed). Flushes, writes clean superblocks (unless resync
+	 * is needed). Afterwards nothing may be submitted; the array emits no further io once done.
+	 */
 	RAID_CMD_STOP,
 	/* Mark a member faulty by hand; refused with -EBUSY when it holds the last copy of
 	   anything. */
