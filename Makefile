@@ -84,7 +84,7 @@ CLIENTS := $(addprefix $(B)/client-tests/,$(CLIENT_PROGS))
 
 MAN := $(patsubst conf/%.pod,$(B)/man/%,$(wildcard conf/*.pod))
 UNITS := $(patsubst systemd/%.in,$(B)/systemd/%,$(wildcard systemd/*.in))
-EXAMPLE := $(wildcard conf/nbd-raidd.conf)
+EXAMPLE := conf/nbd-raidd.conf
 
 .PHONY: all tests unit check lint fuzz-smoke san-check tsan-check client-test kernel-test foreign-test FORCE
 .PHONY: sim sim-check sim-soak breaks power-cut-breaks man install uninstall install-check clean help
@@ -281,16 +281,16 @@ endef
 # target: install        DESTDIR, prefix (/usr/local), sysconfdir, unitdir … are honoured
 install: all man $(UNITS)
 	$(call installed,put)
-	$(if $(EXAMPLE),$(INSTALL) -d $(DESTDIR)$(sysconfdir))
-	$(if $(EXAMPLE),test -e $(DESTDIR)$(sysconfdir)/nbd-raidd.conf || \
-		$(INSTALL) -m 644 $(EXAMPLE) $(DESTDIR)$(sysconfdir)/nbd-raidd.conf)
+	$(INSTALL) -d $(DESTDIR)$(sysconfdir)
+	test -e $(DESTDIR)$(sysconfdir)/nbd-raidd.conf || \
+		$(INSTALL) -m 644 $(EXAMPLE) $(DESTDIR)$(sysconfdir)/nbd-raidd.conf
 
 # target: uninstall      takes away what install put there; a changed configuration file stays
 uninstall:
 	$(call installed,take)
 	-rmdir $(DESTDIR)$(docdir)
-	$(if $(EXAMPLE),if cmp -s $(EXAMPLE) $(DESTDIR)$(sysconfdir)/nbd-raidd.conf; then \
-		rm $(DESTDIR)$(sysconfdir)/nbd-raidd.conf; fi)
+	if cmp -s $(EXAMPLE) $(DESTDIR)$(sysconfdir)/nbd-raidd.conf; then \
+		rm $(DESTDIR)$(sysconfdir)/nbd-raidd.conf; fi
 
 # target: install-check  install and uninstall in an empty folder leave no file
 install-check: all man $(UNITS)
