@@ -124,53 +124,73 @@ static int test_exit(const json_t *answer, const char *name)
 	return name && !seen ? TEST_MISSING : worst;
 }
 
-int ctl_status(int argc, char **argv)
-{
-	static const struct option options[] = {{"control", required_argument, NULL, 'c'},
-						{"json", no_argument, NULL, 'j'},
-						{"test", no_argument, NULL, 't'},
-						{NULL, 0, NULL, 0}};
-	const char *control = CTL_CONTROL_PATH, *name;
-	bool json = false, test = false;
-	json_t *answer;
-	int c, rc;
+/* What these commands take beside their arguments. */
+struct ask_options {
+	const char *control;
+	bool json;
+	bool flag; /* the one more that a command may have */
+};
 
+/* Returns CTL_OK with optind at the first argument, or the exit status after saying why. */
+static int parse_options(int argc, char **argv, const char *command, const char *flag,
+			 struct ask_options *o)
+{
+	const struct option options[] = {{"control", required_argument, NULL, 'c'},
+					 {"json", no_argument, NULL, 'j'},
+					 {flag, no_argument, NULL, 'f'},
+					 {NULL, 0, NULL, 0}};
+	int c;
+
+	*o = (struct ask_options){.control = CTL_CONTROL_PATH};
 	opterr = 0;
-	while ((c = getopt_long(argc, argv, "c:jt", options, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "c:j", options, NULL)) != -1) {
 		switch (c) {
 		case 'c':
-			control = optarg;
+			o->control = optarg;
 			break;
 		case 'j':
-			json = true;
+			o->json = true;
 			break;
-		case 't':
-			test = true;
+		case 'f':
+			o->flag = true;
 			break;
 		default:
-			return ctl_bad_option("status", argv);
+			return ctl_bad_option(command, argv);
 		}
+	}
+	return CTL_OK;
+}
+
+int ctl_status(int argc, char **argv)
+{
+	struct ask_options o;
+	const char *name;
+	json_t *answer;
+	int rc = parse_options(argc, argv, "status", "test", &o);
+
+	if (rc) {
+		return rc;
 	}
 	if (argc - optind > 1) {
 		return ctl_usage("status", "name one array or none");
 	}
 	name = argv[optind];
-	answer = ctl_ask(control, json_pack("{s:s}", "command", "status"));
+	answer = ctl_ask(o.control, json_pack("{s:s}", "command", "status"));
 	if (!answer || !ctl_answer_ok(answer)) {
 		json_decref(answer);
-		return test ? TEST_MISSING : CTL_REFUSED;
+		return o.flag ? TEST_MISSING : CTL_REFUSED;
 	}
 	rc = test_exit(answer, name);
 	if (rc == TEST_MISSING) {
 		ctl_refused("nbd-raidd serves no array \"%s\"", name);
-		rc = test ? rc : CTL_REFUSED;
+		rc = o.flag ? rc : CTL_REFUSED;
 	} else {
-		if (!json) {
+		if (!o.json) {
 			print_status(answer, name);
 		}
-		rc = test ? rc : CTL_OK;
+		rc = o.flag ? rc : CTL_OK;
 	}
-	if (json) {
+	if (o.json) {
 		ctl_print_json(json_incref(answer));
 	}
 	json_decref(answer);
@@ -178,18 +198,18 @@ int ctl_status(int argc, char **argv)
 }
 
 /* Send a request whose answer is only yes or no. */
-static int command(const char *control, json_t *request, bool json, const char *done)
+static int command(const struct ask_options *o, json_t *request, const char *done)
 {
-	json_t *answer = ctl_ask(control, request);
+	json_t *answer = ctl_ask(o->control, request);
 	int rc = CTL_REFUSED;
 
 	if (answer && ctl_answer_ok(answer)) {
 		rc = CTL_OK;
-		if (!json) {
+		if (!o->json) {
 			puts(done);
 		}
 	}
-	if (answer && json) {
+	if (answer && o->json) {
 		ctl_print_json(json_incref(answer));
 	}
 	json_decref(answer);
@@ -198,93 +218,47 @@ static int command(const char *control, json_t *request, bool json, const char *
 
 int ctl_stop(int argc, char **argv)
 {
-	static const struct option options[] = {{"control", required_argument, NULL, 'c'},
-						{"json", no_argument, NULL, 'j'},
-						{"all", no_argument, NULL, 'a'},
-						{NULL, 0, NULL, 0}};
-	const char *control = CTL_CONTROL_PATH;
-	bool json = false, all = false;
-	int c;
+	struct ask_options o;
+	int rc = parse_options(argc, argv, "stop", "all", &o);
 
-	opterr = 0;
-	while ((c = getopt_long(argc, argv, "c:ja", options, NULL)) != -1) {
-		switch (c) {
-		case 'c':
-			control = optarg;
-			break;
-		case 'j':
-			json = true;
-			break;
-		case 'a':
-			all = true;
-			break;
-		default:
-			return ctl_bad_option("stop", argv);
-		}
+	if (rc) {
+		return rc;
 	}
-	if (argc - optind != !all) {
+	if (argc - optind != !o.flag) {
 		return ctl_usage("stop", "name one array, or say --all");
 	}
-	return command(control,
+	return command(&o,
 		       json_pack("{s:s, s:o}", "command", "stop", "array",
-				 ctl_json_text(all ? "all" : argv[optind])),
-		       json, all ? "nbd-raidd stops" : "stopped");
+				 ctl_json_text(o.flag ? "all" : argv[optind])),
+		       o.flag ? "nbd-raidd stops" : "stopped");
 }
 
 int ctl_fail(int argc, char **argv)
 {
-	static const struct option options[] = {{"control", required_argument, NULL, 'c'},
-						{"json", no_argument, NULL, 'j'},
-						{NULL, 0, NULL, 0}};
-	const char *control = CTL_CONTROL_PATH;
-	bool json = false;
-	int c;
+	struct ask_options o;
+	int rc = parse_options(argc, argv, "fail", NULL, &o);
 
-	opterr = 0;
-	while ((c = getopt_long(argc, argv, "c:j", options, NULL)) != -1) {
-		switch (c) {
-		case 'c':
-			control = optarg;
-			break;
-		case 'j':
-			json = true;
-			break;
-		default:
-			return ctl_bad_option("fail", argv);
-		}
+	if (rc) {
+		return rc;
 	}
 	if (argc - optind != 2) {
 		return ctl_usage("fail", "name the array and the member");
 	}
-	return command(control,
+	return command(&o,
 		       json_pack("{s:s, s:o, s:o}", "command", "fail", "array",
 				 ctl_json_text(argv[optind]), "member",
 				 ctl_json_text(argv[optind + 1])),
-		       json, "failed: the array no longer uses it");
+		       "failed: the array no longer uses it");
 }
 
 int ctl_check(int argc, char **argv)
 {
-	static const struct option options[] = {{"control", required_argument, NULL, 'c'},
-						{"json", no_argument, NULL, 'j'},
-						{NULL, 0, NULL, 0}};
-	const char *control = CTL_CONTROL_PATH;
-	bool json = false;
+	struct ask_options o;
 	json_t *request;
-	int c;
+	int rc = parse_options(argc, argv, "check", NULL, &o);
 
-	opterr = 0;
-	while ((c = getopt_long(argc, argv, "c:j", options, NULL)) != -1) {
-		switch (c) {
-		case 'c':
-			control = optarg;
-			break;
-		case 'j':
-			json = true;
-			break;
-		default:
-			return ctl_bad_option("check", argv);
-		}
+	if (rc) {
+		return rc;
 	}
 	if (argc - optind > 1) {
 		return ctl_usage("check", "name one array or none");
@@ -293,5 +267,5 @@ int ctl_check(int argc, char **argv)
 	if (argv[optind]) {
 		json_object_set_new(request, "array", ctl_json_text(argv[optind]));
 	}
-	return command(control, request, json, "all invariants hold");
+	return command(&o, request, "all invariants hold");
 }
