@@ -197,6 +197,9 @@ static void run_job(const struct options *o, uint32_t index, struct job *job, ui
 	double end = now_s() + o->seconds;
 
 	trace_catch_signals(SECONDS_PER_SEED);
+	if (index == 0 && o->marks_required) {
+		scenarios_run(NULL, SCENARIOS_QUIET); /* what chance seldom arranges */
+	}
 	if (index == 0 && o->list) {
 		run_list(w, job, o->list);
 	}
@@ -318,7 +321,7 @@ int main(int argc, char **argv)
 		trace_set_tail(0);
 	}
 	if (o.scenarios || o.scenario) {
-		return scenarios_run(o.scenario, o.verbose);
+		return scenarios_run(o.scenario, o.verbose ? SCENARIOS_VERBOSE : SCENARIOS_NAMES);
 	}
 	return one ? run_one(&o) : run_many(&o);
 }

@@ -3,9 +3,9 @@
 #ifndef RAID_SIM_SCENARIOS_H
 #define RAID_SIM_SCENARIOS_H
 
-#include <stdbool.h>
+enum scenarios_output { SCENARIOS_QUIET, SCENARIOS_NAMES, SCENARIOS_VERBOSE };
 
 /* Run one by name, or all (NULL). Returns the exit status. */
-int scenarios_run(const char *name, bool verbose);
+int scenarios_run(const char *name, enum scenarios_output output);
 
 #endif

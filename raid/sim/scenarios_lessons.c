@@ -198,6 +198,109 @@ static void hanging_read_costs_no_member(struct world *w)
 	story_verify(w);
 }
 
+static void reads_hang_long(struct world *w, struct flight *f, uint64_t *latency_ns)
+{
+	if (f->io->op == RAID_IO_READ && f->disk >= w->script_arg) {
+		*latency_ns = 30 * SIM_S;
+	}
+}
+
+/* Both mirrors hang: there is nobody to turn to, and nobody to blame. */
+static void both_mirrors_hang(struct world *w)
+{
+	struct plan p = story_plan(RAID_LEVEL_1, 2);
+	uint64_t id[8];
+
+	p.limits.read_deadline_ms = 2000;
+	story_world(w, &p);
+	story_start(w);
+	w->script = reads_hang_long;
+	w->script_arg = 0;
+	for (uint32_t i = 0; i < 8; i++) {
+		id[i] = story_submit(w, i % 4, RAID_OP_READ, 0, i * 8 * KIB, 4 * KIB);
+	}
+	story_pass(w, 100 * SIM_S);
+	for (uint32_t i = 0; i < 8; i++) {
+		EXPECT(w->answer[id[i]].given && w->answer[id[i]].res == 0);
+	}
+	EXPECT(w->events_of[0][RAID_EV_MEMBER_FAILED] + w->events_of[1][RAID_EV_MEMBER_FAILED] ==
+	       0);
+	w->script = NULL;
+	story_verify(w);
+}
+
+/* The source of a repair hangs: reads of the bad block still get their answer from it, late. */
+static void source_of_a_repair_hangs(struct world *w)
+{
+	struct plan p = story_plan(RAID_LEVEL_1, 2);
+	uint64_t id[4];
+
+	for (uint32_t unsynced = 0; unsynced < 2; unsynced++) {
+		p.limits.read_deadline_ms = 2000;
+		p.assume_clean = !unsynced;
+		story_world(w, &p);
+		story_start(w);
+		w->disk[0].bad[(w->role[0].data_from + 8 * KIB) / 512] = DISK_BAD_READ;
+		w->script = reads_hang_long;
+		w->script_arg = 1;
+		for (uint32_t i = 0; i < 4; i++) {
+			id[i] = story_submit(w, i, RAID_OP_READ, 0, 8 * KIB, 4 * KIB);
+		}
+		story_pass(w, 100 * SIM_S);
+		for (uint32_t i = 0; i < 4; i++) {
+			EXPECT(w->answer[id[i]].given && w->answer[id[i]].res == 0);
+		}
+		w->script = NULL;
+		story_settle(w);
+		story_verify(w);
+		if (!unsynced) {
+			story_stop(w);
+			world_free(w);
+		}
+	}
+}
+
+/* A disk with more bad blocks than the limit is failed, and only then. */
+static void a_member_fails_by_the_rate_of_its_errors(struct world *w)
+{
+	struct plan p = story_plan(RAID_LEVEL_1, 2);
+
+	p.limits.read_errors_max = 10;
+	p.assume_clean = false; /* all reads go to disk 0 */
+	story_world(w, &p);
+	story_start(w);
+	for (uint64_t i = 0; i < 20; i++) {
+		w->disk[0].bad[(w->role[0].data_from + i * 4 * KIB) / 512] = DISK_BAD_READ;
+		if (i == 10) {
+			EXPECT(w->events_of[0][RAID_EV_MEMBER_FAILED] == 0);
+			story_lossy(w, 0);
+		}
+		EXPECT(story_do(w, RAID_OP_READ, 0, i * 4 * KIB, 4 * KIB) == 0);
+		story_settle(w);
+	}
+	EXPECT(w->events_of[0][RAID_EV_MEMBER_FAILED] == 1);
+	story_verify(w);
+}
+
+/* The only copy left lists the block: an error, not stale data; and a write there would be lost. */
+static void listed_on_the_last_copy(struct world *w)
+{
+	struct plan p = story_plan(RAID_LEVEL_1, 2);
+	uint64_t bad = 0;
+
+	p.bad_list = true;
+	story_world(w, &p);
+	EXPECT(w->listed_disk != LAYOUT_NONE);
+	story_start_without(w, 1 - w->listed_disk);
+	w->may_fail = true;
+	while (!w->listed[w->listed_disk][w->role[w->listed_disk].data_from / 512 + bad]) {
+		bad++;
+	}
+	EXPECT(story_do(w, RAID_OP_READ, 0, bad * 512, 512) == -EIO);
+	EXPECT(story_do(w, RAID_OP_WRITE, 0, bad * 512, 512) == -EIO);
+	EXPECT(story_do(w, RAID_OP_READ, 0, bad * 512, 512) == -EIO);
+}
+
 /* Below its minimum an array does not come up, whatever empty disks are offered. */
 static void below_minimum_stays_down(struct world *w)
 {
@@ -272,6 +375,10 @@ const struct scenario scenarios_of_lessons[] = {
 	{"raid10-trim-spares-its-neighbours", raid10_trim_spares_its_neighbours},
 	{"bad-block-list-is-honoured", bad_block_list_is_honoured},
 	{"hanging-read-costs-no-member", hanging_read_costs_no_member},
+	{"both-mirrors-hang", both_mirrors_hang},
+	{"source-of-a-repair-hangs", source_of_a_repair_hangs},
+	{"a-member-fails-by-the-rate-of-its-errors", a_member_fails_by_the_rate_of_its_errors},
+	{"listed-on-the-last-copy", listed_on_the_last_copy},
 	{"below-minimum-stays-down", below_minimum_stays_down},
 	{"larger-blocks-are-emulated", larger_blocks_are_emulated},
 	{"file-that-shrinks-fails-as-a-member", file_that_shrinks_fails_as_a_member},

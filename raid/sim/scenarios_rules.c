@@ -344,6 +344,53 @@ static void read_error_is_repaired(struct world *w)
 	story_verify(w);
 }
 
+static uint64_t meeting_ns;
+
+/* A FLUSH of disk 0 fails at the moment at which the repair's write comes back. */
+static void flush_fails_with_repair(struct world *w, struct flight *f, uint64_t *latency_ns)
+{
+	if (f->disk != 0) {
+		return;
+	}
+	if (f->io->op == RAID_IO_FLUSH) {
+		meeting_ns = w->clock.now_ns + 10 * SIM_MS;
+		*latency_ns = 10 * SIM_MS;
+		fail_with(f, -EIO);
+	} else if (f->io->op == RAID_IO_WRITE && w->clock.now_ns < meeting_ns) {
+		*latency_ns = meeting_ns - w->clock.now_ns;
+	}
+}
+
+static void member_fails_while_it_is_repaired(struct world *w)
+{
+	struct plan p = story_plan(RAID_LEVEL_1, 2);
+
+	p.limits.safe_mode_ms = 100000;
+	for (int i = 0; i < 16; i++) {
+		uint64_t id;
+
+		story_world(w, &p);
+		story_start(w);
+		EXPECT(story_do(w, RAID_OP_WRITE, 0, 64 * KIB, 4 * KIB) == 0);
+		story_lossy(w, 0);
+		w->script = flush_fails_with_repair;
+		w->disk[0].bad[(w->role[0].data_from + 4 * KIB) / 512] = DISK_BAD_READ;
+		id = story_submit(w, 1, RAID_OP_FLUSH, 0, 0, 0);
+		for (int k = 0; k < 4; k++) {
+			EXPECT(story_do(w, RAID_OP_READ, 0, 4 * KIB, 4 * KIB) == 0);
+		}
+		story_await(w, id);
+		EXPECT(w->answer[id].res == 0);
+		EXPECT(w->events_of[0][RAID_EV_MEMBER_FAILED] == 1);
+		story_settle(w);
+		story_verify(w);
+		story_stop(w);
+		if (i < 15) {
+			world_free(w);
+		}
+	}
+}
+
 static void write_is_retried_once(struct world *w, struct flight *f, uint64_t *latency_ns)
 {
 	if (f->disk == 1 && f->io->op == RAID_IO_WRITE && !story_is_sb(w, f) && w->script_arg > 0) {
@@ -493,6 +540,7 @@ const struct scenario scenarios_of_rules[] = {
 	{"chosen-copy-unreadable-moves-for-good", chosen_copy_unreadable_moves_for_good},
 	{"overlapping-writes-in-order", overlapping_writes_in_order},
 	{"read-error-is-repaired", read_error_is_repaired},
+	{"member-fails-while-it-is-repaired", member_fails_while_it_is_repaired},
 	{"one-write-error-costs-no-member", one_write_error_costs_no_member},
 	{"no-space-counts-as-a-write-error", no_space_counts_as_a_write_error},
 	{"last-copy-is-never-failed", last_copy_is_never_failed},

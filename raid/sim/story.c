@@ -180,9 +180,9 @@ bool story_is_sb(const struct world *w, const struct flight *f)
 	return f->io->op == RAID_IO_WRITE && f->io->maddr == w->role[f->disk].sb_maddr;
 }
 
-static void tell(struct world *w, const struct scenario *s, bool verbose)
+static void tell(struct world *w, const struct scenario *s, enum scenarios_output output)
 {
-	trace_begin(&w->trace, 1, "faults", verbose);
+	trace_begin(&w->trace, 1, "faults", output == SCENARIOS_VERBOSE);
 	w->trace.scenario = s->name;
 	prng_seed(&w->rng, 1);
 	trace_rearm_watchdog();
@@ -191,10 +191,12 @@ static void tell(struct world *w, const struct scenario *s, bool verbose)
 		story_stop(w);
 	}
 	world_free(w);
-	printf("ok %s\n", s->name);
+	if (output != SCENARIOS_QUIET) {
+		printf("ok %s\n", s->name);
+	}
 }
 
-int scenarios_run(const char *name, bool verbose)
+int scenarios_run(const char *name, enum scenarios_output output)
 {
 	static const struct scenario *const all[] = {scenarios_of_rules, scenarios_of_lessons};
 	static struct world w;
@@ -203,7 +205,7 @@ int scenarios_run(const char *name, bool verbose)
 	for (size_t k = 0; k < sizeof all / sizeof all[0]; k++) {
 		for (const struct scenario *s = all[k]; s->name; s++) {
 			if (!name || !strcmp(name, s->name)) {
-				tell(&w, s, verbose);
+				tell(&w, s, output);
 				count++;
 			}
 		}
@@ -212,6 +214,8 @@ int scenarios_run(const char *name, bool verbose)
 		fprintf(stderr, "raid-sim: there is no scenario %s\n", name);
 		return 2;
 	}
-	printf("raid-sim: %d scenarios\n", count);
+	if (output != SCENARIOS_QUIET) {
+		printf("raid-sim: %d scenarios\n", count);
+	}
 	return 0;
 }
