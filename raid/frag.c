@@ -59,6 +59,7 @@ struct frag *frag_alloc(struct shard *sh)
 	list_append(&sh->active, &f->active);
 	f->req = NULL;
 	f->delivered = false;
+	f->sheds = 0;
 	f->restart = false;
 	f->redo_zero = false;
 	f->bounce = false;

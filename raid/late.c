@@ -5,8 +5,9 @@
  * The hung io keeps its buffer: the fragment sheds both. A fragment without a request (SHED) takes
  * over the buffer and every io that names it, and holds them until the last is back; the request
  * starts again with another buffer and from other copies. The member stays; while an io of it is
- * late it is the last choice. Where copies may differ another copy must not be read as long as
- * this one is trusted, so there the member is failed, unless it is the last.
+ * late it is the last choice, and a request that has been round all copies waits. Where copies may
+ * differ another copy must not be read as long as this one is trusted, so there the member is
+ * failed, unless it is the last.
  */
 #include <errno.h>
 
@@ -29,7 +30,8 @@ static enum other other_copy(struct shard *sh, const struct slot *s, bool *unsyn
 	}
 	geo_map(sh->view->geo, addr, 1, &p);
 	*unsynced = choose_unsynced(sh, &p);
-	i = choose_copy(sh, &p, 1u << copy, &len);
+	/* Nor one that could not be read before: then this one, however late, is the last. */
+	i = choose_copy(sh, &p, 1u << copy | (s->phase == SLOT_OTHER ? s->tried : 0), &len);
 	return i < 0 ? OTHER_NONE : sh->late[p.copy[i].slot] ? OTHER_LATE : OTHER_READY;
 }
 
@@ -52,6 +54,13 @@ static void late_read(struct shard *sh, struct slot *s)
 	enum other other;
 
 	if (f->state == FRAG_SHED) {
+		iop_stop_waiting(s);
+		return;
+	}
+	if (f->sheds >= sh->view->geo->copies) {
+		/* All members take longer than the deadline: turning round for ever would throw
+		 * away every answer that comes. */
+		MARK(late_all_round);
 		iop_stop_waiting(s);
 		return;
 	}
@@ -167,6 +176,7 @@ static bool try_one(struct shard *sh, struct frag *f)
 		return false;
 	}
 	shed(sh, f);
+	f->sheds++;
 	f->buf = fresh.buf;
 	f->kit = fresh.kit;
 	f->reserved = fresh.reserved;

@@ -74,6 +74,7 @@ struct frag {
 	enum frag_state state;
 	enum frag_kind kind;
 	bool delivered; /* next_done gave the request away */
+	uint32_t sheds; /* hung copies it has turned away from */
 	bool restart;	/* READ: the member left meanwhile; read the window again */
 	bool redo_zero; /* a DISCARD or ZERO io failed: write zeroes instead */
 	bool did_some;	/* … while another had succeeded */
