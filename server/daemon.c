@@ -428,6 +428,8 @@ static int announce(struct daemon *d, int ready_fd, char why[RAID_WHY_BYTES])
 		if (err) {
 			return why_set(why, err, "pid file %s: %s", pid_file, strerror(-err));
 		}
+		/* A daemon leaves the folder that the name may be relative to. */
+		d->pid_file = realpath(pid_file, NULL);
 	}
 	if (ready_fd >= 0) {
 		background_ready(ready_fd);
@@ -509,8 +511,9 @@ int daemon_run(const struct cmdline *cmd, int ready_fd)
 		listen_release(&d.control);
 		captive_release(&d.captive);
 	}
-	if (cmd->config.pid_file && d.state != DAEMON_STARTING) {
-		unlink(cmd->config.pid_file);
+	if (d.pid_file) {
+		unlink(d.pid_file);
+		free(d.pid_file);
 	}
 	return d.status;
 }

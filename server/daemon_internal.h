@@ -36,7 +36,8 @@ enum daemon_state {
 struct daemon {
 	const struct cmdline *cmd;
 	enum daemon_state state;
-	int status; /* exit status */
+	int status;	/* exit status */
+	char *pid_file; /* absolute, written by us, or NULL */
 	time_t started_s;
 
 	struct event_base *base;
