@@ -256,7 +256,10 @@ $(B)/man/%: conf/%.pod
 		--name=$(shell echo $(basename $*) | tr a-z A-Z) --release='nbd-raidd $(VERSION)' --center=nbd-raidd $< $@
 
 # Units name the folders they are installed for.
-$(B)/systemd/%: systemd/%.in
+$(B)/folders: FORCE
+	$(call remember,$(sbindir) $(sysconfdir))
+
+$(B)/systemd/%: systemd/%.in $(B)/folders
 	@mkdir -p $(@D)
 	$(call say,SED,$<)sed -e 's,@sbindir@,$(sbindir),g' -e 's,@sysconfdir@,$(sysconfdir),g' $< >$@
 
