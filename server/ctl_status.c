@@ -139,11 +139,12 @@ static int parse_options(int argc, char **argv, const char *command, const char 
 					 {"json", no_argument, NULL, 'j'},
 					 {flag, no_argument, NULL, 'f'},
 					 {NULL, 0, NULL, 0}};
+	const char letters[] = {'c', ':', 'j', flag ? flag[0] : '\0', '\0'};
 	int c;
 
 	*o = (struct ask_options){.control = CTL_CONTROL_PATH};
 	opterr = 0;
-	while ((c = getopt_long(argc, argv, "c:j", options, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, letters, options, NULL)) != -1) {
 		switch (c) {
 		case 'c':
 			o->control = optarg;
@@ -151,11 +152,12 @@ static int parse_options(int argc, char **argv, const char *command, const char 
 		case 'j':
 			o->json = true;
 			break;
-		case 'f':
+		default:
+			if (!flag || (c != 'f' && c != flag[0])) {
+				return ctl_bad_option(command, argv);
+			}
 			o->flag = true;
 			break;
-		default:
-			return ctl_bad_option(command, argv);
 		}
 	}
 	return CTL_OK;
