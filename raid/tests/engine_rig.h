@@ -70,14 +70,15 @@ static inline void rig_member(struct rig *r, uint32_t i, int32_t slot)
 	const struct rig_shape *sh = &r->shape;
 	struct asm_member *m = &r->as->member[i];
 	uint32_t max_dev = sh->max_dev ? sh->max_dev : 128;
+	uint32_t lbs = i < 8 && sh->lbs[i] ? sh->lbs[i] : 512;
 
 	m->verdict = slot >= 0 ? ASM_IN_SYNC : ASM_SPARE;
 	m->slot = slot;
 	m->dev_sectors = r->disk_bytes / 512;
 	r->props[i] = (struct raid_member_props){
 		.size_bytes = r->disk_bytes,
-		.logical_block = sh->lbs[i] ? sh->lbs[i] : 512,
-		.mem_align = sh->lbs[i] ? sh->lbs[i] : 512,
+		.logical_block = lbs,
+		.mem_align = lbs,
 		.max_io_bytes = sh->max_io,
 		.can_punch = !sh->no_punch,
 		.can_zero = !sh->no_zero,
@@ -159,7 +160,7 @@ static inline struct rig *rig_prepare(const struct rig_shape *shape)
 			       : shape->resync == (RIG_DIRTY) ? 0
 							      : shape->resync;
 	for (uint32_t k = 0; k < shape->slots; k++) {
-		if (!(shape->missing >> k & 1)) {
+		if (k >= 32 || !(shape->missing >> k & 1)) {
 			r->as->present[k] = true;
 			rig_member(r, r->as->members++, (int32_t)k);
 		}

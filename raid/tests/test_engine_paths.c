@@ -108,7 +108,7 @@ static void storm(const struct rig_shape *shape, uint64_t seed)
 	uint64_t size = raid_size(r->a);
 	uint8_t *model = calloc(1, size), *noise = malloc(2 << 20), *back = malloc(size);
 	struct open open[IN_FLIGHT] = {0};
-	uint32_t limit = shape->min_limits ? 4 : IN_FLIGHT;
+	uint32_t limit = shape->frags ? shape->frags : shape->min_limits ? 4 : IN_FLIGHT;
 
 	rnd_state = seed * 0x9e3779b97f4a7c15 + 1;
 	for (int i = 0; i < 2 << 20; i++) {
@@ -266,6 +266,33 @@ static void test_raid10_offset(void **state)
 	raid10(0x10301, 5);
 }
 
+/* Many members, and one request at a time. */
+static void test_extremes(void **state)
+{
+	struct rig_shape shapes[] = {
+		{.level = RAID_LEVEL_1, .slots = 20, .sectors = 1024},
+		{.level = RAID_LEVEL_0, .chunk_sectors = 8, .slots = 48, .sectors = 128},
+		{.level = RAID_LEVEL_10,
+		 .layout = 0x404,
+		 .chunk_sectors = 8,
+		 .slots = 18,
+		 .sectors = 256},
+		{.level = RAID_LEVEL_LINEAR, .slots = 40, .sectors = 41, .more = 3},
+	};
+
+	(void)state;
+	for (uint32_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
+		storm(&shapes[i], i);
+		shapes[i].frags = 1;
+		shapes[i].min_limits = true;
+		storm(&shapes[i], 50 + i);
+		shapes[i].frags = 0;
+		shapes[i].lbs[2] = 4096;
+		shapes[i].max_io = 4096;
+		storm(&shapes[i], 90 + i);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -274,6 +301,7 @@ int main(void)
 		cmocka_unit_test(test_raid1),	    cmocka_unit_test(test_raid1_odd),
 		cmocka_unit_test(test_raid1_built), cmocka_unit_test(test_raid10_near),
 		cmocka_unit_test(test_raid10_far),  cmocka_unit_test(test_raid10_offset),
+		cmocka_unit_test(test_extremes),
 	};
 
 	return cmocka_run_group_tests_name("engine_paths", tests, NULL, NULL);
