@@ -229,6 +229,39 @@ static void both_mirrors_hang(struct world *w)
 	story_verify(w);
 }
 
+/* Disk 0 answers just after the deadline, disk 1 just before it. */
+static void around_the_deadline(struct world *w, struct flight *f, uint64_t *latency_ns)
+{
+	if (f->io->op == RAID_IO_READ) {
+		*latency_ns = f->disk == 0 ? 2500 * SIM_MS : 1990 * SIM_MS;
+	}
+}
+
+/* All buffers are taken when reads want to turn away from a hung disk: they wait, and what comes
+ * first, a buffer or the disk, serves them. */
+static void hung_reads_find_no_room(struct world *w)
+{
+	struct plan p = story_plan(RAID_LEVEL_1, 2);
+	uint64_t id[32];
+
+	p.limits.read_deadline_ms = 2000;
+	p.limits.buffer_bytes = 1 << 20;
+	story_world(w, &p);
+	story_start(w);
+	w->script = around_the_deadline;
+	for (uint32_t i = 0; i < 32; i++) {
+		id[i] = story_submit(w, i % 4, RAID_OP_READ, 0, i % 2 * 64 * KIB, 64 * KIB);
+	}
+	for (uint32_t i = 0; i < 32; i++) {
+		story_await(w, id[i]);
+		EXPECT(w->answer[id[i]].res == 0);
+	}
+	story_settle(w);
+	EXPECT(w->events_of[0][RAID_EV_DEADLINE] > 0);
+	EXPECT(w->events_of[0][RAID_EV_MEMBER_FAILED] == 0);
+	story_verify(w);
+}
+
 /* The source of a repair hangs: reads of the bad block still get their answer from it, late. */
 static void source_of_a_repair_hangs(struct world *w)
 {
@@ -376,6 +409,7 @@ const struct scenario scenarios_of_lessons[] = {
 	{"bad-block-list-is-honoured", bad_block_list_is_honoured},
 	{"hanging-read-costs-no-member", hanging_read_costs_no_member},
 	{"both-mirrors-hang", both_mirrors_hang},
+	{"hung-reads-find-no-room", hung_reads_find_no_room},
 	{"source-of-a-repair-hangs", source_of_a_repair_hangs},
 	{"a-member-fails-by-the-rate-of-its-errors", a_member_fails_by_the_rate_of_its_errors},
 	{"listed-on-the-last-copy", listed_on_the_last_copy},
