@@ -322,6 +322,23 @@ void oracle_write_end(struct oracle *o, uint64_t seq, enum oracle_kind kind, uin
 		(struct oracle_pending){seq, addr, len, now, kind == ORACLE_TRIM};
 }
 
+void oracle_write_refused(struct oracle *o, uint64_t seq, uint64_t addr, uint64_t len)
+{
+	for (uint64_t s = first_sector(addr); s < end_sector(addr, len); s++) {
+		struct version *v = o->oldest[s];
+
+		while (v) {
+			if (v->seq == seq) {
+				discard(o, s, v, true);
+				v = o->oldest[s];
+			} else {
+				v = v->newer;
+			}
+		}
+	}
+	o->clock++;
+}
+
 void oracle_write_settled(struct oracle *o, uint64_t seq, uint64_t addr, uint64_t len)
 {
 	for (uint64_t s = first_sector(addr); s < end_sector(addr, len); s++) {

@@ -104,6 +104,8 @@ uint64_t oracle_write_begin(struct oracle *o, enum oracle_kind kind, uint64_t ad
 /* It was answered; durable: FUA. */
 void oracle_write_end(struct oracle *o, uint64_t seq, enum oracle_kind kind, uint64_t addr,
 		      uint64_t len, bool ok, bool durable);
+/* It was refused: it never happened, and nothing was laid over it. */
+void oracle_write_refused(struct oracle *o, uint64_t seq, uint64_t addr, uint64_t len);
 /* After an error: its last io is back, nothing of it can happen any more. */
 void oracle_write_settled(struct oracle *o, uint64_t seq, uint64_t addr, uint64_t len);
 

@@ -525,6 +525,38 @@ static void failed_by_hand(struct world *w)
 	story_verify(w);
 }
 
+static void members_without_superblocks(struct world *w)
+{
+	static const enum raid_level levels[] = {RAID_LEVEL_1, RAID_LEVEL_10, RAID_LEVEL_0,
+						 RAID_LEVEL_LINEAR};
+
+	for (uint32_t k = 0; k < 4; k++) {
+		struct plan p = story_plan(levels[k], 4);
+
+		story_world(w, &p);
+		session_begin_built(w);
+		for (uint64_t addr = 0; addr < 100 * KIB; addr += 10 * KIB) {
+			EXPECT(story_do(w, RAID_OP_WRITE, RAID_REQ_FUA, addr, 5000) == 0);
+		}
+		if (levels[k] >= RAID_LEVEL_1) {
+			w->script = data_hangs;
+			story_lossy(w, 1);
+			EXPECT(story_do(w, RAID_OP_WRITE, 0, 0, 100 * KIB) == 0);
+			EXPECT(w->events_of[1][RAID_EV_MEMBER_FAILED] == 1);
+			w->script = NULL;
+		}
+		EXPECT(story_do(w, RAID_OP_FLUSH, 0, 0, 0) == 0);
+		story_settle(w);
+		story_verify(w);
+		session_stop(w);
+		session_end(w);
+		verify_disks(w, "built from members without superblocks");
+		if (k < 3) {
+			world_free(w);
+		}
+	}
+}
+
 const struct scenario scenarios_of_rules[] = {
 	{"ack-waits-for-survivors-superblocks", ack_waits_for_survivors_superblocks},
 	{"survivor-without-superblock-fails-too", survivor_without_superblock_fails_too},
@@ -547,5 +579,6 @@ const struct scenario scenarios_of_rules[] = {
 	{"read-only-writes-nothing", read_only_writes_nothing},
 	{"hung-write-keeps-its-buffer", hung_write_keeps_its_buffer},
 	{"failed-by-hand", failed_by_hand},
+	{"members-without-superblocks", members_without_superblocks},
 	{NULL, NULL},
 };

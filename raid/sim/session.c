@@ -107,6 +107,9 @@ bool session_would_trust(struct world *w, uint32_t disk)
 	struct assembly *as;
 	uint64_t state = 1;
 
+	if (!w->assembly->metadata) {
+		return world_is_good(w, disk); /* nothing on the disks says anything */
+	}
 	for (uint32_t i = 0; i < w->plan.disks; i++) {
 		state += w->disk[i].watch_changes;
 	}
@@ -148,16 +151,18 @@ static void set_roles(struct world *w)
 		if (am->verdict != ASM_IN_SYNC && am->verdict != ASM_SPARE) {
 			continue;
 		}
-		r->sb_maddr = am->sb.super_offset * RAID_SECTOR_BYTES;
-		w->disk[d].watch_maddr = r->sb_maddr;
-		r->decoded_at = UINT64_MAX;
+		if (as->metadata) {
+			r->sb_maddr = am->sb.super_offset * RAID_SECTOR_BYTES;
+			w->disk[d].watch_maddr = r->sb_maddr;
+			r->decoded_at = UINT64_MAX;
+		}
 		if (!r->in_sync) {
 			continue;
 		}
 		if (am->slot != (int32_t)d) {
 			sim_fail("disk %u holds slot %u and was taken for slot %d", d, d, am->slot);
 		}
-		r->data_from = am->sb.data_offset * RAID_SECTOR_BYTES;
+		r->data_from = as->geometry.p.slot[d].data_offset_sectors * RAID_SECTOR_BYTES;
 		r->data_to = r->data_from + geo_used_sectors(&as->geometry, (uint32_t)am->slot) *
 						    RAID_SECTOR_BYTES;
 	}
@@ -178,18 +183,13 @@ static void choose_limits(struct world *w, struct raid_limits *l)
 	w->plan.limits.frags = l->frags;
 }
 
-void session_begin(struct world *w, const bool offered[PLAN_DISKS_MAX], bool read_only)
+/* Start what w->assembly says. */
+static void run(struct world *w, bool read_only)
 {
 	struct raid_member_props props[PLAN_DISKS_MAX];
-	struct asm_options opt = {.want_readonly = read_only};
 	struct raid_config config = {0};
 	char why[RAID_WHY_BYTES] = "";
 
-	session_load(w, offered, false, LAYOUT_NONE);
-	asm_decide(w->candidate, w->candidates, &opt, w->assembly);
-	if (w->assembly->decision != ASM_START) {
-		sim_fail("the array does not start: %s", w->assembly->why);
-	}
 	set_roles(w);
 	memset(props, 0, sizeof props);
 	for (uint32_t m = 0; m < w->candidates; m++) {
@@ -235,6 +235,36 @@ void session_begin(struct world *w, const bool offered[PLAN_DISKS_MAX], bool rea
 	w->stats.sessions++;
 	trace_add(&w->trace, TRACE_NOTE, w->clock.now_ns, read_only ? "start read-only" : "start",
 		  w->assembly->events, w->assembly->resync_offset, w->assembly->degraded, 0, 0);
+}
+
+void session_begin(struct world *w, const bool offered[PLAN_DISKS_MAX], bool read_only)
+{
+	struct asm_options opt = {.want_readonly = read_only};
+
+	session_load(w, offered, false, LAYOUT_NONE);
+	asm_decide(w->candidate, w->candidates, &opt, w->assembly);
+	if (w->assembly->decision != ASM_START) {
+		sim_fail("the array does not start: %s", w->assembly->why);
+	}
+	run(w, read_only);
+}
+
+/* The same disks taken as members without superblocks. */
+void session_begin_built(struct world *w)
+{
+	char why[RAID_WHY_BYTES];
+
+	w->candidates = w->plan.slots;
+	for (uint32_t i = 0; i < w->plan.slots; i++) {
+		memset(&w->candidate[i], 0, sizeof w->candidate[i]);
+		w->candidate[i].name = "member";
+		w->candidate[i].dev_sectors = w->disk[i].p.size_bytes / RAID_SECTOR_BYTES;
+		w->disk_of[i] = i;
+	}
+	if (asm_build(&w->geometry.p, w->candidate, w->candidates, w->assembly, why) != 0) {
+		sim_fail("asm_build refused: %s", why);
+	}
+	run(w, false);
 }
 
 /* ---- power off ------------------------------------------------------------------------------- */

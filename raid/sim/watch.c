@@ -323,11 +323,12 @@ static void check_write(struct world *w, const struct flight *f)
 	if (r->failed) {
 		sim_fail("io %llu writes to disk %u, which has failed", ULL(f->id), f->disk);
 	}
-	if (r->sb_maddr == UINT64_MAX) {
+	if (r->sb_maddr == UINT64_MAX && w->assembly->metadata) {
 		sim_fail("io %llu writes to disk %u, which does not belong to the array",
 			 ULL(f->id), f->disk);
 	}
-	if (io->maddr < r->sb_maddr + SB_BYTES_MAX && r->sb_maddr < io->maddr + io->len) {
+	if (r->sb_maddr != UINT64_MAX && io->maddr < r->sb_maddr + SB_BYTES_MAX &&
+	    r->sb_maddr < io->maddr + io->len) {
 		check_superblock(w, f);
 		return;
 	}
@@ -335,7 +336,7 @@ static void check_write(struct world *w, const struct flight *f)
 		sim_fail("io %llu writes %llu bytes at %llu of disk %u, outside its data",
 			 ULL(f->id), ULL(io->len), ULL(io->maddr), f->disk);
 	}
-	if (world_is_redundant(w)) {
+	if (world_is_redundant(w) && w->assembly->metadata) {
 		check_dirty_first(w, f);
 	}
 }
@@ -457,6 +458,11 @@ void watch_done(struct world *w, struct op *op)
 	case RAID_OP_TRIM:
 	case RAID_OP_ZERO:
 		if (!op->seq) {
+			break;
+		}
+		if (req->res == -ENOTSUP) {
+			/* FAST_ZERO: decided at once, and nothing was written. */
+			oracle_write_refused(&w->oracle, op->seq, req->addr, req->len);
 			break;
 		}
 		oracle_write_end(&w->oracle, op->seq, kind, req->addr, req->len, ok, durable);

@@ -202,6 +202,7 @@ uint32_t session_load(struct world *w, const bool offered[PLAN_DISKS_MAX], bool 
 		      uint32_t except);
 void session_judge(struct world *w, const bool offered[PLAN_DISKS_MAX], struct assembly *out);
 void session_begin(struct world *w, const bool offered[PLAN_DISKS_MAX], bool read_only);
+void session_begin_built(struct world *w);
 void session_crash(struct world *w);
 void session_stop(struct world *w);
 void session_end(struct world *w);
