@@ -395,7 +395,7 @@ void repair_late(struct shard *sh, struct job *j, struct slot *s)
 		iop_stop_waiting(s);
 	} else if (j->waiter) {
 		MARK(repair_late_needed);
-		iop_wait_again(sh->iop, s);
+		iop_stop_waiting(s); /* until it comes, or its member is failed */
 	} else {
 		MARK(repair_late);
 		s->late = true;
