@@ -14,6 +14,7 @@ answers = [b"", b"\n", b"no json\n", b"[]\n", b'{"ok":true', b'"ok"\n', b'{"ok":
 s = socket.socket(socket.AF_UNIX)
 s.bind(sys.argv[1])
 s.listen()
+open(sys.argv[1] + ".ready", "w").close()
 for a in answers:
     c, _ = s.accept()
     c.recv(4096)
@@ -33,7 +34,7 @@ end_daemon()
 }
 python3 "$tmp/daemon.py" "$tmp/sock" &
 cleanup_fn end_daemon $!
-wait_for 20 test -S "$tmp/sock"
+wait_for 20 test -e "$tmp/sock.ready"
 
 for _ in 1 2 3 4 5 6 7 8 9 10 11; do
 	expect 1 '^refused: ' raidctl status --control="$tmp/sock"
