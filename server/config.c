@@ -52,12 +52,15 @@ void config_release(struct config *c)
 		free(c->export[i].name);
 		free(c->export[i].array);
 		free(c->export[i].description);
+		free(c->export[i].allow);
 	}
 	free(c->array);
 	free(c->export);
 	strings_free(c->listen, c->listens);
 	free(c->control);
 	free(c->pid_file);
+	free(c->user);
+	free(c->group);
 	memset(c, 0, sizeof *c);
 }
 
@@ -121,6 +124,18 @@ static int add_string(char ***list, uint32_t *count, const char *text)
 int config_add_member(struct config_array *a, const char *path)
 {
 	return add_string(&a->member, &a->members, path);
+}
+
+int config_add_rule(struct config_export *e, const struct access_rule *rule)
+{
+	struct access_rule *grown = reallocarray(e->allow, e->allows + 1, sizeof *grown);
+
+	if (!grown) {
+		return -ENOMEM;
+	}
+	e->allow = grown;
+	grown[e->allows++] = *rule;
+	return 0;
 }
 
 int config_add_listen(struct config *c, const char *address)

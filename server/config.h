@@ -15,6 +15,7 @@
 #include "raid/geometry.h"
 #include "raid/raid.h"
 #include "raid/types.h"
+#include "server/access.h"
 #include "server/device.h"
 #include "server/log.h"
 
@@ -50,6 +51,10 @@ struct config_export {
 	char *name, *array;
 	char *description; /* NULL: made from the array */
 	bool read_only, is_default;
+	bool restricted; /* only to peers that a rule fits */
+	struct access_rule *allow;
+	uint32_t allows;
+	uint32_t connections; /* sessions at once, 0: no limit of its own */
 };
 
 struct config_limits {
@@ -73,6 +78,7 @@ struct config {
 	bool list;     /* LIST is answered */
 	char *control; /* path of the control socket, NULL: none */
 	char *pid_file;
+	char *user, *group; /* to run as, once everything is open; NULL: as started */
 	enum log_level log_level;
 	struct config_limits limits;
 };
@@ -87,6 +93,7 @@ struct config_export *config_add_export(struct config *c, const char *name, cons
 
 /* 0 or -ENOMEM. */
 int config_add_member(struct config_array *a, const char *path);
+int config_add_rule(struct config_export *e, const struct access_rule *rule);
 int config_add_listen(struct config *c, const char *address);
 int config_set_text(char **field, const char *text);
 

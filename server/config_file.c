@@ -19,11 +19,12 @@
 #include "raid/why.h"
 
 enum kind {
-	KIND_TEXT, /* char * */
-	KIND_NAME, /* char *, UTF-8 */
-	KIND_LIST, /* taken over by the section itself */
-	KIND_BOOL, /* bool */
-	KIND_SIZE, /* uint64_t */
+	KIND_TEXT,  /* char * */
+	KIND_NAME,  /* char *, UTF-8 */
+	KIND_LIST,  /* taken over by the section itself */
+	KIND_RULES, /* a list, each checked where it stands */
+	KIND_BOOL,  /* bool */
+	KIND_SIZE,  /* uint64_t */
 	KIND_SIZE_POW2,
 	KIND_NUMBER, /* uint32_t, min..max */
 	KIND_DIRECT,
@@ -49,6 +50,8 @@ static const struct row top_rows[] = {
 	{"list", KIND_BOOL, offsetof(struct config, list), 0, 0},
 	{"control", KIND_TEXT, offsetof(struct config, control), 0, 0},
 	{"pid-file", KIND_TEXT, offsetof(struct config, pid_file), 0, 0},
+	{"user", KIND_TEXT, offsetof(struct config, user), 0, 0},
+	{"group", KIND_TEXT, offsetof(struct config, group), 0, 0},
 	{"log-level", KIND_LOG_LEVEL, offsetof(struct config, log_level), 0, 0},
 	{NULL, KIND_TEXT, 0, 0, 0},
 };
@@ -97,6 +100,9 @@ static const struct row export_rows[] = {
 	{"array", KIND_NAME, offsetof(struct config_export, array), 0, 0},
 	{"read-only", KIND_BOOL, offsetof(struct config_export, read_only), 0, 0},
 	{"description", KIND_NAME, offsetof(struct config_export, description), 0, 0},
+	{"allow", KIND_RULES, 0, 0, 0},
+	{"connections", KIND_NUMBER, offsetof(struct config_export, connections), 1,
+	 CONFIG_CONNECTIONS_MAX},
 	{"default", KIND_BOOL, offsetof(struct config_export, is_default), 0, 0},
 	{NULL, KIND_TEXT, 0, 0, 0},
 };
@@ -208,6 +214,7 @@ static int read_value(const struct row *row, void *section, const char *text,
 			       : why_set(why, -EINVAL,
 					 "'%s' is not one of error, warning, info, debug", text);
 	case KIND_LIST:
+	case KIND_RULES:
 	case KIND_LAYOUT:
 		break;
 	}
@@ -239,7 +246,24 @@ static const struct row *rows_of(const cfg_t *section)
 	return top_rows;
 }
 
-/* Called by libconfuse after every scalar option, with the line it stands on. */
+static int validate_rule(cfg_t *cfg, cfg_opt_t *opt)
+{
+	char why[RAID_WHY_BYTES];
+	struct access_rule rule;
+
+	if (access_parse(cfg_opt_getnstr(opt, cfg_opt_size(opt) - 1), &rule, why)) {
+		cfg_error(cfg, "%s: %s", opt->name, why);
+		return -1;
+	}
+	return 0;
+}
+
+static bool is_list(const struct row *row)
+{
+	return row->kind == KIND_LIST || row->kind == KIND_RULES;
+}
+
+/* Called by libconfuse after every option, with the line it stands on. */
 static int validate(cfg_t *cfg, cfg_opt_t *opt)
 {
 	const struct row *row = rows_of(cfg);
@@ -249,6 +273,9 @@ static int validate(cfg_t *cfg, cfg_opt_t *opt)
 
 	while (strcmp(row->name, opt->name) != 0) {
 		row++;
+	}
+	if (row->kind == KIND_RULES) {
+		return validate_rule(cfg, opt);
 	}
 	memset(&scratch, 0, sizeof scratch);
 	err = read_value(row, &scratch, cfg_opt_getnstr(opt, 0), why);
@@ -269,7 +296,7 @@ static int validate(cfg_t *cfg, cfg_opt_t *opt)
 static int take_over(cfg_t *cfg, void *section, char why[RAID_WHY_BYTES])
 {
 	for (const struct row *row = rows_of(cfg); row->name; row++) {
-		if (row->kind != KIND_LIST && cfg_size(cfg, row->name)) {
+		if (!is_list(row) && cfg_size(cfg, row->name)) {
 			int err = read_value(row, section, cfg_getstr(cfg, row->name), why);
 
 			if (err) {
@@ -320,6 +347,21 @@ static int take_array(struct config *c, cfg_t *cfg, char why[RAID_WHY_BYTES])
 	return take_layout(cfg, a);
 }
 
+/* An empty list is a list: it allows nobody. */
+static int take_rules(cfg_t *cfg, struct config_export *e, char why[RAID_WHY_BYTES])
+{
+	e->restricted = cfg_getopt(cfg, "allow")->flags & CFGF_MODIFIED;
+	for (unsigned int i = 0; i < cfg_size(cfg, "allow"); i++) {
+		struct access_rule rule;
+
+		if (access_parse(cfg_getnstr(cfg, "allow", i), &rule, why) ||
+		    config_add_rule(e, &rule)) {
+			return -ENOMEM;
+		}
+	}
+	return 0;
+}
+
 static int take_export(struct config *c, cfg_t *cfg, char why[RAID_WHY_BYTES])
 {
 	const char *name = cfg_title(cfg);
@@ -331,7 +373,7 @@ static int take_export(struct config *c, cfg_t *cfg, char why[RAID_WHY_BYTES])
 	}
 	/* Without an array of its own it exports the one of its name. */
 	e = config_add_export(c, name, name);
-	return e ? take_over(cfg, e, why) : -ENOMEM;
+	return e && !take_over(cfg, e, why) ? take_rules(cfg, e, why) : -ENOMEM;
 }
 
 static int take_file(struct config *c, cfg_t *cfg, char why[RAID_WHY_BYTES])
@@ -363,7 +405,7 @@ static int take_file(struct config *c, cfg_t *cfg, char why[RAID_WHY_BYTES])
 static void describe(const struct row *rows, cfg_opt_t opts[ROWS_MAX + 4], size_t *count)
 {
 	for (*count = 0; rows->name; rows++, ++*count) {
-		if (rows->kind == KIND_LIST) {
+		if (is_list(rows)) {
 			cfg_opt_t list = CFG_STR_LIST(rows->name, NULL, CFGF_NODEFAULT);
 
 			opts[*count] = list;

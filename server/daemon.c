@@ -276,8 +276,10 @@ static int bind_all(struct daemon *d, char why[RAID_WHY_BYTES])
 static void on_accepted(void *ctx, int fd, const char *peer)
 {
 	struct daemon *d = ctx;
+	struct access_peer who;
 
-	sessions_start(&d->sessions, fd, fd, true, peer);
+	listen_peer(fd, &who);
+	sessions_start(&d->sessions, fd, fd, true, peer, &who);
 }
 
 /* The session of -s: its descriptors are moved away from 0 and 1, which the loop will close. */
@@ -294,7 +296,8 @@ static int start_single(struct daemon *d, char why[RAID_WHY_BYTES])
 		close(out);
 		out = in;
 	}
-	sessions_start(&d->sessions, in, out, socket, "stdin");
+	sessions_start(&d->sessions, in, out, socket, "stdin",
+		       &(struct access_peer){.kind = ACCESS_PARENT});
 	return 0;
 }
 

@@ -191,7 +191,15 @@ static int add_export(struct daemon *d, struct array_instance *ai, const struct 
 		      char why[RAID_WHY_BYTES])
 {
 	struct export *e = export_create(ce->name, ce->description, ai, ce->read_only);
-	int err = e ? exports_add(&d->exports, e, ce->is_default) : -ENOMEM;
+	int err = e ? 0 : -ENOMEM;
+
+	if (!err && ce->restricted) {
+		err = export_restrict(e, ce->allow, ce->allows);
+	}
+	if (!err) {
+		e->sessions_max = ce->connections;
+		err = exports_add(&d->exports, e, ce->is_default);
+	}
 
 	if (err) {
 		export_free(e);

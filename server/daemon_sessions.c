@@ -71,12 +71,46 @@ static uint32_t place(const struct sessions *s, const struct export *e)
 	return best;
 }
 
+static bool export_is_full(void *ctx, const struct export *e)
+{
+	struct sessions *s = ctx;
+	struct session_record *r;
+	uint32_t count = 0;
+
+	if (!e->sessions_max) {
+		return false;
+	}
+	list_for_each_entry (r, &s->all, link) {
+		count += r->serving && r->export == e;
+	}
+	return count >= e->sessions_max;
+}
+
+static void refuse_handoff(struct sessions *s, struct session_record *r, const struct handoff *h)
+{
+	log_limited(LOG_LEVEL_INFO,
+		    "no session session=%llu peer=%s why=\"the export has its sessions\"",
+		    (unsigned long long)r->number, r->peer);
+	close(h->in_fd);
+	if (h->out_fd != h->in_fd) {
+		close(h->out_fd);
+	}
+	free(h->extra);
+	forget(s, r);
+}
+
 static void on_ready(void *ctx, const struct handoff *h)
 {
 	struct sessions *s = ctx;
 	struct session_record *r = find(s, h->session);
 
+	/* Two may have been told yes while both were still being answered. */
+	if (export_is_full(s, h->export)) {
+		refuse_handoff(s, r, h);
+		return;
+	}
 	r->serving = true;
+	r->export = h->export;
 	r->loop = place(s, h->export);
 	r->export_name = strdup(h->export->name);
 	s->on_loop[r->loop]++;
@@ -109,7 +143,8 @@ void sessions_ended(struct sessions *s, uint64_t number, const char *why)
 	forget(s, r);
 }
 
-void sessions_start(struct sessions *s, int in_fd, int out_fd, bool socket, const char *peer)
+void sessions_start(struct sessions *s, int in_fd, int out_fd, bool socket, const char *peer,
+		    const struct access_peer *who)
 {
 	struct session_record *r = s->count < s->max ? calloc(1, sizeof *r) : NULL;
 
@@ -127,7 +162,7 @@ void sessions_start(struct sessions *s, int in_fd, int out_fd, bool socket, cons
 	snprintf(r->peer, sizeof r->peer, "%s", peer);
 	list_append(&s->all, &r->link);
 	s->count++;
-	if (handshake_io_start(&s->io, in_fd, out_fd, socket, r->number, peer)) {
+	if (handshake_io_start(&s->io, in_fd, out_fd, socket, r->number, peer, who)) {
 		log_limited(LOG_LEVEL_ERROR, "connection refused: out of memory peer=%s", peer);
 		forget(s, r);
 	}
@@ -140,6 +175,8 @@ int sessions_init(struct sessions *s)
 	s->io.ready = on_ready;
 	s->io.closed = on_closed;
 	s->io.ctx = s;
+	s->io.handshake.full = export_is_full;
+	s->io.handshake.ctx = s;
 	handshake_io_init(&s->io);
 	return s->on_loop ? 0 : -ENOMEM;
 }

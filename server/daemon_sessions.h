@@ -23,6 +23,7 @@ struct session_record {
 	/* Once it is on a loop. */
 	bool serving;
 	uint32_t loop;
+	const struct export *export;
 	char *export_name;
 };
 
@@ -47,7 +48,8 @@ int sessions_init(struct sessions *s);
 void sessions_release(struct sessions *s);
 
 /* A new connection (blocking descriptors, equal for a socket); taken over whatever happens. */
-void sessions_start(struct sessions *s, int in_fd, int out_fd, bool socket, const char *peer);
+void sessions_start(struct sessions *s, int in_fd, int out_fd, bool socket, const char *peer,
+		    const struct access_peer *who);
 
 /* A loop says that it has ended. */
 void sessions_ended(struct sessions *s, uint64_t number, const char *why);

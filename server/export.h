@@ -34,6 +34,8 @@ struct array_instance {
 	struct loop_array *plane;  /* the data plane's, from loop_add_array to loop_remove_array */
 };
 
+struct access_rule;
+
 struct export
 {
 	char *name; /* UTF-8, ≤ 4096 bytes */
@@ -43,6 +45,12 @@ struct export
 	uint64_t size;	/* bytes */
 	uint16_t flags; /* NBD transmission flags without DF (that depends on the session) */
 	uint32_t block_min, block_preferred, block_max;
+
+	/* The control plane's alone: who may use it. */
+	bool restricted; /* only peers that a rule fits */
+	struct access_rule *allow;
+	uint32_t allows;
+	uint32_t sessions_max; /* at once; 0: no limit of its own */
 };
 
 #endif

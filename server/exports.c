@@ -105,8 +105,28 @@ void export_free(struct export *e)
 	if (e) {
 		free(e->name);
 		free(e->description);
+		free(e->allow);
 		free(e);
 	}
+}
+
+int export_restrict(struct export *e, const struct access_rule *rule, uint32_t rules)
+{
+	e->restricted = true;
+	e->allow = calloc(rules + 1, sizeof *e->allow);
+	if (!e->allow) {
+		return -ENOMEM;
+	}
+	if (rules) {
+		memcpy(e->allow, rule, rules * sizeof *e->allow);
+	}
+	e->allows = rules;
+	return 0;
+}
+
+bool export_allows(const struct export *e, const struct access_peer *peer)
+{
+	return !e->restricted || access_allows(e->allow, e->allows, peer);
 }
 
 static const struct export *by_name(const struct export_table *t, const void *name, size_t len)

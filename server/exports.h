@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "server/access.h"
 #include "server/export.h"
 
 struct export_table {
@@ -26,6 +27,12 @@ struct export_table {
 struct export *export_create(const char *name, const char *description, struct array_instance *ai,
 			     bool read_only);
 void export_free(struct export *e);
+
+/* From now on only peers that one of the rules fits may use it; they are copied. 0 or -ENOMEM. */
+int export_restrict(struct export *e, const struct access_rule *rule, uint32_t rules);
+
+/* May this peer use it? */
+bool export_allows(const struct export *e, const struct access_peer *peer);
 
 /* The table takes the export over. 0, -EEXIST (the name is taken; e stays the caller's), -ENOMEM.
  */

@@ -136,6 +136,11 @@ static void note_wanted(struct handshake *h, const void *name, size_t len)
 	log_quote(name, len, h->wanted, sizeof h->wanted);
 }
 
+static bool is_full(const struct handshake *h, const struct export *e)
+{
+	return h->config->full && h->config->full(h->config->ctx, e);
+}
+
 static void choose(struct handshake *h, const struct export *e)
 {
 	move(h, HANDSHAKE_READY);
@@ -159,6 +164,14 @@ static void option_export_name(struct handshake *h)
 	}
 	if (!e) {
 		close_session(h, "unknown export");
+		return;
+	}
+	if (!export_allows(e, &h->peer)) {
+		close_session(h, "the peer may not use the export");
+		return;
+	}
+	if (is_full(h, e)) {
+		close_session(h, "the export has its sessions");
 		return;
 	}
 	p = grow(h, 10 + pad);
@@ -268,6 +281,11 @@ static void option_info_or_go(struct handshake *h)
 		reply_error(h, NBD_REP_ERR_UNKNOWN, "there is no default export: name one");
 	} else if (!e) {
 		reply_error(h, NBD_REP_ERR_UNKNOWN, "no export is named %s", h->wanted);
+	} else if (!export_allows(e, &h->peer)) {
+		reply_error(h, NBD_REP_ERR_POLICY, "you may not use the export %s", h->wanted);
+	} else if (h->option == NBD_OPT_GO && is_full(h, e)) {
+		reply_error(h, NBD_REP_ERR_POLICY,
+			    "the export %s has as many clients as it may have", h->wanted);
 	} else {
 		reply_infos(h, e, &r);
 		if (h->option == NBD_OPT_GO && h->state == HANDSHAKE_DATA) {
@@ -288,8 +306,12 @@ static void option_list(struct handshake *h)
 		const struct export *e = t->item[i];
 		size_t name_len = strlen(e->name);
 		size_t text_len = strnlen(e->description, NBD_NAME_MAX);
-		uint8_t *p = reply_start(h, NBD_REP_SERVER, 4 + name_len + text_len);
+		uint8_t *p;
 
+		if (!export_allows(e, &h->peer)) {
+			continue;
+		}
+		p = reply_start(h, NBD_REP_SERVER, 4 + name_len + text_len);
 		if (!p) {
 			return;
 		}
@@ -507,13 +529,15 @@ void handshake_stop(struct handshake *h)
 	}
 }
 
-void handshake_init(struct handshake *h, const struct handshake_config *config)
+void handshake_init(struct handshake *h, const struct handshake_config *config,
+		    const struct access_peer *peer)
 {
 	uint8_t *p;
 
 	memset(h, 0, sizeof *h);
 	h->state = HANDSHAKE_FLAGS;
 	h->config = config;
+	h->peer = *peer;
 	p = grow(h, NBD_GREETING_BYTES);
 	if (p) {
 		put_be64(p, NBD_MAGIC);

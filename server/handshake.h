@@ -28,6 +28,9 @@ enum {
 struct handshake_config {
 	const struct export_table *exports;
 	bool list; /* answer LIST; else POLICY */
+	/* Has the export as many sessions as it may have? NULL: never. */
+	bool (*full)(void *ctx, const struct export *e);
+	void *ctx;
 };
 
 enum handshake_state {
@@ -48,6 +51,7 @@ enum handshake_next {
 struct handshake {
 	enum handshake_state state;
 	const struct handshake_config *config;
+	struct access_peer peer;
 
 	bool fixed, no_zeroes; /* client flags */
 	bool structured;       /* agreed in this session */
@@ -66,8 +70,9 @@ struct handshake {
 	size_t out_len, out_cap;
 };
 
-/* Starts with the greeting as output. config must outlive the handshake. */
-void handshake_init(struct handshake *h, const struct handshake_config *config);
+/* Starts with the greeting as output. config must outlive the handshake, peer is copied. */
+void handshake_init(struct handshake *h, const struct handshake_config *config,
+		    const struct access_peer *peer);
 void handshake_release(struct handshake *h);
 
 /*

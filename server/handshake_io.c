@@ -205,7 +205,7 @@ void handshake_io_init(struct handshake_io *io)
 }
 
 int handshake_io_start(struct handshake_io *io, int in_fd, int out_fd, bool socket,
-		       uint64_t session, const char *peer)
+		       uint64_t session, const char *peer, const struct access_peer *who)
 {
 	const struct timeval limit = {.tv_sec = io->deadline_ms / 1000,
 				      .tv_usec = io->deadline_ms % 1000 * 1000};
@@ -224,7 +224,7 @@ int handshake_io_start(struct handshake_io *io, int in_fd, int out_fd, bool sock
 	s->socket = socket;
 	s->number = session;
 	snprintf(s->peer, sizeof s->peer, "%s", peer);
-	handshake_init(&s->machine, &io->handshake);
+	handshake_init(&s->machine, &io->handshake, who);
 	list_append(&io->sessions, &s->link);
 	s->in = evbuffer_new();
 	s->readable = event_new(io->base, in_fd, EV_READ | EV_PERSIST, on_readable, s);

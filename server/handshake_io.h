@@ -37,10 +37,10 @@ void handshake_io_init(struct handshake_io *io);
 
 /*
  * Begin a session. in_fd and out_fd are blocking and equal for a socket; taken over, also on
- * failure. 0 or -ENOMEM: then neither callback comes.
+ * failure. peer is for logs, who for the exports' rules. 0 or -ENOMEM: then neither callback comes.
  */
 int handshake_io_start(struct handshake_io *io, int in_fd, int out_fd, bool socket,
-		       uint64_t session, const char *peer);
+		       uint64_t session, const char *peer, const struct access_peer *who);
 
 /* The server is stopping: every session is answered ERR_SHUTDOWN at its next option. */
 void handshake_io_stop(struct handshake_io *io);

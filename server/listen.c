@@ -375,6 +375,32 @@ static void describe_peer(int fd, const struct sockaddr *sa, socklen_t len,
 	}
 }
 
+void listen_peer(int fd, struct access_peer *out)
+{
+	struct sockaddr_storage ss = {0};
+	const struct sockaddr_in *in = (const struct sockaddr_in *)&ss;
+	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)&ss;
+	socklen_t len = sizeof ss;
+	struct ucred cred;
+	socklen_t cred_len = sizeof cred;
+
+	memset(out, 0, sizeof *out);
+	if (getpeername(fd, (struct sockaddr *)&ss, &len) < 0) {
+		return;
+	}
+	if (ss.ss_family == AF_INET) {
+		out->kind = ACCESS_INET;
+		access_map_ipv4(&in->sin_addr, out->addr);
+	} else if (ss.ss_family == AF_INET6) {
+		out->kind = ACCESS_INET;
+		memcpy(out->addr, &in6->sin6_addr, sizeof out->addr);
+	} else if (ss.ss_family == AF_UNIX &&
+		   !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &cred_len)) {
+		out->kind = ACCESS_UNIX;
+		out->uid = cred.uid;
+	}
+}
+
 /* Small replies leave at once, and a peer that is gone is noticed. */
 static void tune_tcp(int fd)
 {

@@ -11,11 +11,15 @@
 #include <sys/types.h>
 
 #include "raid/types.h"
+#include "server/access.h"
 
 struct event_base;
 struct listener;
 
 enum { LISTEN_PEER_BYTES = 64 };
+
+/* Who is connected at fd, for access rules. */
+void listen_peer(int fd, struct access_peer *out);
 
 /* fd is a connected, blocking stream socket with close-on-exec; the callee owns it. */
 typedef void (*listen_accepted)(void *ctx, int fd, const char *peer);

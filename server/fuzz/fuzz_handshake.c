@@ -44,10 +44,11 @@ static void drain(struct handshake *h, struct outcome *o)
 static struct outcome play(const struct handshake_config *config, const uint8_t *data, size_t size,
 			   size_t piece, size_t stop_at)
 {
+	const struct access_peer peer = {.kind = ACCESS_UNIX, .uid = 1};
 	struct handshake h;
 	struct outcome o = {0};
 
-	handshake_init(&h, config);
+	handshake_init(&h, config, &peer);
 	drain(&h, &o);
 	while (o.used < size && handshake_next(&h) == HANDSHAKE_WAIT) {
 		size_t n = min_u64(piece, size - o.used);
@@ -84,6 +85,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		config.list = choice & 1;
 		CHECK(!exports_add(&table, export_create("data", NULL, &ai, false), choice & 2));
 		CHECK(!exports_add(&table, export_create("other", "text", &ai, true), false));
+		if (choice & 16) {
+			const struct access_rule rule = {.kind = ACCESS_UNIX, .uid = choice & 1};
+
+			CHECK(!export_restrict(table.item[1], &rule, 1));
+		}
 		whole = play(&config, data, size, size, SIZE_MAX);
 		pieces = play(&config, data, size, 1 + (choice >> 3), SIZE_MAX);
 		CHECK(whole.next == pieces.next && whole.used == pieces.used);

@@ -34,6 +34,7 @@ static size_t in_len;
 static uint8_t *out;
 static size_t out_len, at, used;
 static struct handshake hs;
+static struct access_peer peer = {.kind = ACCESS_INET, .addr = {[15] = 1}}; /* ::1 */
 
 /* ---- the client's side --------------------------------------------------------------------- */
 
@@ -98,7 +99,7 @@ static inline void run(size_t piece)
 	size_t all_len = 0;
 
 	handshake_release(&hs);
-	handshake_init(&hs, &config);
+	handshake_init(&hs, &config, &peer);
 	for (used = 0;;) {
 		size_t n, took = 0;
 		const void *bytes = handshake_output(&hs, &n);

@@ -142,6 +142,29 @@ static void several_exports_of_one_array(void **state)
 	assert_int_equal(c.exports, 2);
 }
 
+static void who_may_use_an_export(void **state)
+{
+	(void)state;
+	assert_int_equal(
+		parse("user = nobody group = disk\narray x { members = {/a} }\n"
+		      "export a { array = x allow = { 192.0.2.0/24, \"2001:db8::/32\", unix }\n"
+		      "connections = 3 }\nexport b { array = x allow = {} }\n"
+		      "export c { array = x }"),
+		0);
+	assert_string_equal(c.user, "nobody");
+	assert_string_equal(c.group, "disk");
+	assert_true(c.export[0].restricted);
+	assert_int_equal(c.export[0].allows, 3);
+	assert_int_equal(c.export[0].allow[0].prefix, 96 + 24);
+	assert_int_equal(c.export[0].allow[1].prefix, 32);
+	assert_int_equal(c.export[0].allow[2].kind, ACCESS_UNIX);
+	assert_int_equal(c.export[0].connections, 3);
+	assert_true(c.export[1].restricted);
+	assert_int_equal(c.export[1].allows, 0);
+	assert_false(c.export[2].restricted);
+	assert_int_equal(c.export[2].connections, 0);
+}
+
 static void errors_name_file_line_and_option(void **state)
 {
 	static const struct {
@@ -171,6 +194,12 @@ static void errors_name_file_line_and_option(void **state)
 		 "test.conf:3: array 'x': layout: 'z9' is not a layout of raid10"},
 		{"array x { members = {/a}\n chunk = 64K }",
 		 "test.conf:2: array 'x': layout, chunk and offset are for arrays with 'build'"},
+		{"export x { array = x\n allow = { 10.0.0.1,\n  10.0.0.0/33 } }",
+		 "test.conf:3: allow: '10.0.0.0/33' is neither an address nor ADDRESS/PREFIX, unix "
+		 "or "
+		 "unix:UID"},
+		{"export x {\n allow = { 10.0.0.1/8 } }",
+		 "test.conf:2: allow: '10.0.0.1/8' has bits set behind its prefix"},
 		{"array x { members = {/a} }\narray x { members = {/b} }",
 		 "test.conf:2: found duplicate title 'x'"},
 	};
@@ -277,6 +306,7 @@ int main(void)
 		cmocka_unit_test(arrays_and_exports),
 		cmocka_unit_test(what_is_left_out_has_a_default),
 		cmocka_unit_test(several_exports_of_one_array),
+		cmocka_unit_test(who_may_use_an_export),
 		cmocka_unit_test(errors_name_file_line_and_option),
 		cmocka_unit_test(rules_over_the_whole),
 		cmocka_unit_test(names_are_what_the_wire_can_carry),

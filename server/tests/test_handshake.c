@@ -311,7 +311,7 @@ static void rule11_output_waits_for_the_reader(void **state)
 		put_option(NBD_OPT_LIST, NULL, 0);
 	}
 	handshake_release(&hs);
-	handshake_init(&hs, &config);
+	handshake_init(&hs, &config, &peer);
 	used = handshake_input(&hs, in, in_len);
 	assert_int_equal(used, 4 + NBD_OPTION_HEADER_BYTES);
 	handshake_output(&hs, &n);

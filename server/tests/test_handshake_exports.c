@@ -28,7 +28,7 @@ static void rule16_stopping_server_says_so(void **state)
 		put_zeroes_option(options[o], 6);
 		put_go("data");
 		handshake_release(&hs);
-		handshake_init(&hs, &config);
+		handshake_init(&hs, &config, &peer);
 		used = handshake_input(&hs, in, 10);
 		handshake_stop(&hs);
 		used += handshake_input(&hs, in + used, in_len - used);
@@ -57,7 +57,7 @@ static void rule16_stopping_ends_a_ready_session_and_export_name(void **state)
 	put_flags(FIXED);
 	put_option(NBD_OPT_EXPORT_NAME, "data", 4);
 	handshake_release(&hs);
-	handshake_init(&hs, &config);
+	handshake_init(&hs, &config, &peer);
 	handshake_stop(&hs);
 	assert_int_equal(handshake_input(&hs, in, in_len), in_len);
 	assert_int_equal(handshake_next(&hs), HANDSHAKE_CLOSE);
@@ -165,6 +165,71 @@ static void list_can_be_switched_off(void **state)
 	expect_go();
 }
 
+static void export_for_others_is_hidden_and_refused(void **state)
+{
+	static const struct access_rule rule = {
+		.kind = ACCESS_INET, .addr = {[15] = 2}, .prefix = 128};
+	uint32_t len;
+
+	(void)state;
+	assert_int_equal(export_restrict(table.item[0], &rule, 1), 0);
+	put_flags(FIXED | NO_ZEROES);
+	put_option(NBD_OPT_LIST, NULL, 0);
+	put_info(NBD_OPT_INFO, "data", 4, 0, NULL);
+	put_go("data");
+	put_go("other");
+	play(HANDSHAKE_SERVE);
+	assert_int_equal(get_reply(NBD_OPT_LIST, &len), NBD_REP_SERVER);
+	assert_memory_equal(out + at - len + 4, "other", 5);
+	expect_reply(NBD_OPT_LIST, NBD_REP_ACK);
+	expect_reply(NBD_OPT_INFO, NBD_REP_ERR_POLICY);
+	expect_reply(NBD_OPT_GO, NBD_REP_ERR_POLICY);
+	expect_go();
+
+	put_flags(FIXED);
+	put_option(NBD_OPT_EXPORT_NAME, "data", 4);
+	play(HANDSHAKE_CLOSE);
+	expect_end();
+}
+
+static void empty_rules_allow_nobody(void **state)
+{
+	(void)state;
+	assert_int_equal(export_restrict(table.item[0], NULL, 0), 0);
+	put_flags(FIXED | NO_ZEROES);
+	put_go("data");
+	put_option(NBD_OPT_ABORT, NULL, 0);
+	play(HANDSHAKE_CLOSE);
+	expect_reply(NBD_OPT_GO, NBD_REP_ERR_POLICY);
+	expect_reply(NBD_OPT_ABORT, NBD_REP_ACK);
+}
+
+static bool first_is_full(void *ctx, const struct export *e)
+{
+	return e == table.item[0];
+}
+
+static void full_export_answers_info_but_not_go(void **state)
+{
+	struct infos i;
+
+	(void)state;
+	config.full = first_is_full;
+	put_flags(FIXED | NO_ZEROES);
+	put_info(NBD_OPT_INFO, "data", 4, 0, NULL);
+	put_go("data");
+	put_go("other");
+	play(HANDSHAKE_SERVE);
+	expect_infos(NBD_OPT_INFO, &i);
+	expect_reply(NBD_OPT_GO, NBD_REP_ERR_POLICY);
+	expect_go();
+	put_flags(FIXED);
+	put_option(NBD_OPT_EXPORT_NAME, "data", 4);
+	play(HANDSHAKE_CLOSE);
+	expect_end();
+	config.full = NULL;
+}
+
 static void default_export(void **state)
 {
 	static const uint16_t want_name = NBD_INFO_NAME;
@@ -223,7 +288,7 @@ static void bytes_after_go_are_left_alone(void **state)
 		size_t n = 0, took;
 
 		handshake_release(&hs);
-		handshake_init(&hs, &config);
+		handshake_init(&hs, &config, &peer);
 		for (size_t limit = cut; handshake_next(&hs) == HANDSHAKE_WAIT;) {
 			took = handshake_input(&hs, in + n, limit - n);
 			n += took;
@@ -266,6 +331,9 @@ int main(void)
 		cmocka_unit_test_setup(rule19_starttls_without_tls, setup),
 		cmocka_unit_test_setup(list_names_every_export, setup),
 		cmocka_unit_test_setup(list_can_be_switched_off, setup),
+		cmocka_unit_test_setup(export_for_others_is_hidden_and_refused, setup),
+		cmocka_unit_test_setup(empty_rules_allow_nobody, setup),
+		cmocka_unit_test_setup(full_export_answers_info_but_not_go, setup),
 		cmocka_unit_test_setup(default_export, setup),
 		cmocka_unit_test_setup(bad_magic_drops, setup),
 		cmocka_unit_test_setup(bytes_after_go_are_left_alone, setup),

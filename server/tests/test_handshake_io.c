@@ -27,6 +27,7 @@ static struct assembly assembly;
 static struct array_instance array = {.assembly = &assembly};
 static struct export_table table;
 static struct handshake_io io;
+static const struct access_peer who = {.kind = ACCESS_UNIX};
 static struct handoff got;
 static char closed_why[128];
 static unsigned ready_count, closed_count;
@@ -104,7 +105,7 @@ static int start(void)
 	int fds[2];
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
-	assert_int_equal(handshake_io_start(&io, fds[0], fds[0], true, 7, "peer"), 0);
+	assert_int_equal(handshake_io_start(&io, fds[0], fds[0], true, 7, "peer", &who), 0);
 	assert_int_equal(fcntl(fds[0], F_GETFL) & O_NONBLOCK, 0);
 	return fds[1];
 }
@@ -193,7 +194,7 @@ static void pipes_serve_as_well(void **state)
 	(void)state;
 	assert_int_equal(pipe(to), 0);
 	assert_int_equal(pipe(from), 0);
-	assert_int_equal(handshake_io_start(&io, to[0], from[1], false, 1, "stdin"), 0);
+	assert_int_equal(handshake_io_start(&io, to[0], from[1], false, 1, "stdin", &who), 0);
 	assert_int_equal(write(to[1], bytes, n), n);
 	turn_until_over();
 	assert_int_equal(ready_count, 1);
