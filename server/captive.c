@@ -37,6 +37,14 @@ int captive_prepare(struct captive *c, char why[RAID_WHY_BYTES])
 	return 0;
 }
 
+int captive_give(const struct captive *c, uid_t uid, gid_t gid, char why[RAID_WHY_BYTES])
+{
+	if (chown(c->folder, uid, gid) < 0 || chown(c->socket, uid, gid) < 0) {
+		return why_set(why, -errno, "--run: %s: %s", c->folder, strerror(errno));
+	}
+	return 0;
+}
+
 static int set_environment(const struct captive *c, const char *uri, const char *export_name)
 {
 	char *nbd;

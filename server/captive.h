@@ -20,6 +20,9 @@ struct captive {
 /* Make the folder. 0 or -errno with the reason in why. */
 int captive_prepare(struct captive *c, char why[RAID_WHY_BYTES]);
 
+/* Give the folder and the bound socket to the user that the command will run as. 0 or -errno. */
+int captive_give(const struct captive *c, uid_t uid, gid_t gid, char why[RAID_WHY_BYTES]);
+
 /*
  * Run command by /bin/sh with $uri, $unixsocket, $nbd and $exportname set. It is killed with us,
  * whatever ends us.

@@ -18,7 +18,7 @@
 /* What must be applied after everything has been read. */
 struct words {
 	struct cmdline *out;
-	const char *file, *control, *pid_file;
+	const char *file, *control, *pid_file, *user, *group;
 	bool have_control, read_only, force, volatile_cache, listens_given;
 	bool have_raid0_layout;
 	uint32_t raid0_layout;
@@ -243,6 +243,18 @@ static int option_pid_file(struct words *w, const char *arg, char why[RAID_WHY_B
 	return 0;
 }
 
+static int option_user(struct words *w, const char *arg, char why[RAID_WHY_BYTES])
+{
+	w->user = arg;
+	return 0;
+}
+
+static int option_group(struct words *w, const char *arg, char why[RAID_WHY_BYTES])
+{
+	w->group = arg;
+	return 0;
+}
+
 static int option_control(struct words *w, const char *arg, char why[RAID_WHY_BYTES])
 {
 	w->have_control = true;
@@ -295,6 +307,8 @@ static const struct row {
 	{0, "run", "COMMAND", option_run, "serve for as long as COMMAND runs"},
 	{0, "exit-with-parent", NULL, option_exit_with_parent, "stop when the parent ends"},
 	{0, "pid-file", "PATH", option_pid_file, "written when everything is ready"},
+	{'u', "user", "USER", option_user, "become this user once everything is open"},
+	{'g', "group", "GROUP", option_group, "and this group"},
 	{0, "control", "PATH|none", option_control, "control socket for nbd-raidctl"},
 	{0, "safe-mode-ms", "N", option_safe_mode, "idle time before arrays are marked clean"},
 	{0, "drain-ms", "N", option_drain, "how long a stop waits for requests in flight"},
@@ -431,6 +445,12 @@ static int apply(struct words *w, char why[RAID_WHY_BYTES])
 		free(c->control);
 		c->control = NULL;
 		err = w->control ? config_set_text(&c->control, w->control) : 0;
+	}
+	if (!err && w->user) {
+		err = config_set_text(&c->user, w->user);
+	}
+	if (!err && w->group) {
+		err = config_set_text(&c->group, w->group);
 	}
 	if (!err && w->pid_file) {
 		err = config_set_text(&c->pid_file, w->pid_file);

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -338,6 +339,10 @@ static int prepare(struct daemon *d, char why[RAID_WHY_BYTES])
 	if (!d->notices || catch_signals(d)) {
 		return no_memory(why);
 	}
+	err = privileges_resolve(d->cmd->config.user, d->cmd->config.group, &d->privileges, why);
+	if (err) {
+		return err;
+	}
 	err = listen_inherit(&d->listeners, &d->control, &d->inherited, why);
 	if (!err) {
 		err = arrays_open(&d->arrays, &d->cmd->config, why);
@@ -354,6 +359,31 @@ static int prepare(struct daemon *d, char why[RAID_WHY_BYTES])
 	return !err && init_sessions(d) ? no_memory(why) : err;
 }
 
+/* Everything that needs the rights we were started with is open; go on with few. */
+static int drop_privileges(struct daemon *d, char why[RAID_WHY_BYTES])
+{
+	const char *pid_file = d->cmd->config.pid_file;
+	int err = 0;
+
+	if (pid_file) {
+		d->pid_file = fopen(pid_file, "we");
+		if (!d->pid_file) {
+			return why_set(why, -errno, "pid file %s: %s", pid_file, strerror(errno));
+		}
+		d->pid_path = realpath(pid_file, NULL);
+	}
+	if (d->privileges.change && d->cmd->run) {
+		err = captive_give(&d->captive, d->privileges.uid, d->privileges.gid, why);
+	}
+	if (!err) {
+		err = privileges_drop(&d->privileges, why);
+	}
+	if (!err && d->cmd->exit_with_parent) {
+		prctl(PR_SET_PDEATHSIG, SIGTERM); /* a change of user has cleared it */
+	}
+	return err;
+}
+
 /* Loops run, then clients are accepted. */
 static int serve(struct daemon *d, char why[RAID_WHY_BYTES])
 {
@@ -367,6 +397,9 @@ static int serve(struct daemon *d, char why[RAID_WHY_BYTES])
 		err = loop_start(d->loops[i], d->loops, why);
 	}
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (!err) {
+		err = drop_privileges(d, why);
+	}
 	if (err) {
 		return err;
 	}
@@ -388,18 +421,6 @@ static const char *first_export(const struct daemon *d)
 	return e ? e->name : "";
 }
 
-static int write_pid_file(const char *path)
-{
-	FILE *f = fopen(path, "we");
-	int err;
-
-	if (!f) {
-		return -errno;
-	}
-	err = fprintf(f, "%ld\n", (long)getpid()) < 0 ? -errno : 0;
-	return fclose(f) && !err ? -errno : err;
-}
-
 static int start_captive(struct daemon *d, char why[RAID_WHY_BYTES])
 {
 	char *uri = listen_uri(&d->listeners, 0, first_export(d));
@@ -415,8 +436,6 @@ static int announce(struct daemon *d, int ready_fd, char why[RAID_WHY_BYTES])
 {
 	/* Who runs us captive, or passed the sockets, knows where they are. */
 	const bool told = d->cmd->run || d->cmd->single || d->inherited;
-	const char *pid_file = d->cmd->config.pid_file;
-	int err = 0;
 
 	for (uint32_t i = 0; !told && i < d->listeners.count; i++) {
 		char *uri = listen_uri(&d->listeners, i, first_export(d));
@@ -426,13 +445,10 @@ static int announce(struct daemon *d, int ready_fd, char why[RAID_WHY_BYTES])
 	}
 	fflush(stdout);
 	background_notify("READY=1");
-	if (pid_file) {
-		err = write_pid_file(pid_file);
-		if (err) {
-			return why_set(why, err, "pid file %s: %s", pid_file, strerror(-err));
-		}
-		/* A daemon leaves the folder that the name may be relative to. */
-		d->pid_file = realpath(pid_file, NULL);
+	if (d->pid_file &&
+	    (fprintf(d->pid_file, "%ld\n", (long)getpid()) < 0 || fflush(d->pid_file) != 0)) {
+		return why_set(why, -errno, "pid file %s: %s", d->cmd->config.pid_file,
+			       strerror(errno));
 	}
 	if (ready_fd >= 0) {
 		background_ready(ready_fd);
@@ -494,6 +510,20 @@ static void release(struct daemon *d)
 	libevent_global_shutdown();
 }
 
+/* The user we have become may not be allowed to remove it: then it is at least empty. */
+static void remove_pid_file(struct daemon *d)
+{
+	if (d->pid_file) {
+		if ((!d->pid_path || unlink(d->pid_path) < 0) &&
+		    ftruncate(fileno(d->pid_file), 0) < 0) {
+			log_warning("pid file %s stays: %s", d->cmd->config.pid_file,
+				    strerror(errno));
+		}
+		fclose(d->pid_file);
+		free(d->pid_path);
+	}
+}
+
 int daemon_run(const struct cmdline *cmd, int ready_fd)
 {
 	struct daemon d = {.cmd = cmd, .state = DAEMON_STARTING, .started_s = time(NULL)};
@@ -514,9 +544,7 @@ int daemon_run(const struct cmdline *cmd, int ready_fd)
 		listen_release(&d.control);
 		captive_release(&d.captive);
 	}
-	if (d.pid_file) {
-		unlink(d.pid_file);
-		free(d.pid_file);
-	}
+	remove_pid_file(&d);
+	privileges_release(&d.privileges);
 	return d.status;
 }

@@ -16,6 +16,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <time.h>
 
 #include "server/captive.h"
@@ -24,6 +25,7 @@
 #include "server/daemon_sessions.h"
 #include "server/exports.h"
 #include "server/listen.h"
+#include "server/privileges.h"
 
 enum daemon_state {
 	DAEMON_STARTING,
@@ -37,7 +39,6 @@ struct daemon {
 	const struct cmdline *cmd;
 	enum daemon_state state;
 	int status;	/* exit status */
-	char *pid_file; /* absolute, written by us, or NULL */
 	time_t started_s;
 
 	struct event_base *base;
@@ -55,6 +56,9 @@ struct daemon {
 	uint32_t inherited; /* sockets passed by socket activation */
 	struct admin *admin;
 	struct captive captive;
+	struct privileges privileges;
+	FILE *pid_file; /* opened before root is given up, written when everything serves */
+	char *pid_path; /* absolute: a daemon leaves the folder it was started from */
 };
 
 /* Begin the orderly end; harmless when it has begun. why is for the log. */
