@@ -175,6 +175,7 @@ static void turn(struct loop *l)
 	}
 	sessions_pump(l);
 	serve_waiting(l);
+	sched_turn(l);
 	arrays_step(l);
 	sessions_flush(l);
 	arrays_leave(l);
@@ -199,6 +200,7 @@ static void *loop_main(void *arg)
 	char why[RAID_WHY_BYTES] = "";
 	int err;
 
+	sched_start(l);
 	pthread_mutex_lock(&l->lock);
 	err = ring_enable(l->ring, why);
 	if (err) {

@@ -97,6 +97,15 @@ struct mail {
 
 /* ---- the loop ------------------------------------------------------------------------------ */
 
+/* loop_sched.c */
+struct loop_sched {
+	bool adapts;	   /* the policy is ours to change */
+	bool batch;	   /* … and is SCHED_BATCH now */
+	bool several;	   /* requests at once in this window */
+	uint64_t requests; /* at its beginning */
+	uint64_t window_end_ns;
+};
+
 struct conn_slot {
 	struct conn *conn;
 	uint32_t generation, next_free;
@@ -114,6 +123,7 @@ struct loop {
 	uint64_t served;    /* env.tx.returned when waiting sessions were last served */
 	struct ring_event events[LOOP_EVENTS];
 	struct raid_now now;
+	struct loop_sched sched;
 	bool wake_armed, quit;
 	bool *knock; /* for each loop: something has gone there in this turn */
 
@@ -171,6 +181,10 @@ void sessions_collect(struct loop *l); /* … and take what that gave */
 void sessions_flush(struct loop *l);
 void sessions_drain(struct loop *l, struct mail *m);
 uint64_t sessions_deadline(struct loop *l); /* also carries out what is due */
+
+/* loop_sched.c */
+void sched_start(struct loop *l);
+void sched_turn(struct loop *l); /* after connections have been fed */
 
 /* loop_mail.c */
 void mail_take(struct loop *l);
