@@ -6,6 +6,7 @@
 requires python3
 requires_build nbd-raidd
 fuse_member slow 8M
+truncate -s 8M "$tmp/fast.img"
 cat >"$tmp/haggle.py" <<'PY'
 import sys
 from rawnbd import *
@@ -19,7 +20,9 @@ busy = Client(where).go("s")
 haggling = [Client(where).greet() for _ in range(4)]
 haggling[0].structured_reply()
 pause(b"p", b"P")
-cookie = busy.start(READ, 0, 4096)
+cookie = busy.start(READ, 64 << 10, 4096)  # of the slow member
+fast = busy.start(READ, 0, 4096)
+assert busy.message({cookie: 4096, fast: 4096})[1] == fast
 os.kill(pid, 15)
 def refused_to_connect():
     try:
@@ -39,6 +42,6 @@ kind, got, error, data = busy.message({cookie: 4096})
 assert got == cookie and error == 0 and data == bytes(4096), "a request in flight is answered"
 busy.closed()
 PY
-start_raidd d --build "s:raid0:$tmp/slow/m" --listen "unix:$tmp/d.sock"
+start_raidd d --build "s:raid0:$tmp/fast.img,$tmp/slow/m" --listen "unix:$tmp/d.sock"
 PYTHONPATH="$top/client-tests" PYTHONDONTWRITEBYTECODE=1 python3 "$tmp/haggle.py" "$tmp" "$tmp/d.sock" "$(cat "$tmp/d.pid")"
 stop_raidd d
