@@ -6,6 +6,7 @@
 # shellcheck source=functions.sh
 . "$(dirname "$0")/functions.sh"
 requires_nbdsh
+requires nbdinfo --version
 requires_build nbd-raidd nbd-raidctl
 mkdir "$tmp/a,b"
 truncate -s 16M "$tmp/a,b/m,0.img" "$tmp/a,b/m,1.img" "$tmp/plain.img"

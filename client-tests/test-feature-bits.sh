@@ -5,6 +5,7 @@
 # shellcheck source=functions.sh
 . "$(dirname "$0")/functions.sh"
 requires python3
+requires nbdinfo --version
 requires_build nbd-raidd nbd-raidctl
 mapfile -t m < <(members 2 16M)
 raidctl create --level=1 --assume-clean "${m[@]}" >"$tmp/create.log" 2>&1 || fail "$(cat "$tmp/create.log")"

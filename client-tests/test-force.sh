@@ -5,6 +5,7 @@
 # shellcheck source=functions.sh
 . "$(dirname "$0")/functions.sh"
 requires python3
+requires nbdinfo --version
 requires_build nbd-raidd nbd-raidctl
 sb()
 {

@@ -37,7 +37,7 @@ static int no_memory(char why[RAID_WHY_BYTES])
 
 /* ---- arrays -------------------------------------------------------------------------------- */
 
-/* MEMBER,MEMBER,… ; empty text is no member. */
+/* MEMBER,MEMBER,... ; empty text is no member. */
 static int add_members(struct config_array *a, const char *list, char why[RAID_WHY_BYTES])
 {
 	while (*list) {
@@ -290,8 +290,8 @@ static const struct row {
 	const char *help;
 } rows[] = {
 	{'c', "config", "FILE", option_config, "configuration file"},
-	{0, "array", "NAME:MEMBER,…", option_array, "assemble an array and export it as NAME"},
-	{0, "build", "NAME:LEVEL[,LAYOUT,CHUNK,OFFSET]:MEMBER,…", option_build,
+	{0, "array", "NAME:MEMBER,...", option_array, "assemble an array and export it as NAME"},
+	{0, "build", "NAME:LEVEL[,LAYOUT,CHUNK,OFFSET]:MEMBER,...", option_build,
 	 "an array of members without superblocks"},
 	{0, "member", "PATH", option_member, "one more member of the last array"},
 	{0, "listen", "ADDR:PORT|unix:PATH", option_listen, "where to listen (repeatable)"},
@@ -322,10 +322,10 @@ enum { ROWS = sizeof rows / sizeof rows[0], LONG_BASE = 256 };
 
 void cmdline_usage(FILE *to)
 {
-	fprintf(to,
-		"usage: nbd-raidd [-c FILE] [-f] [--check]\n"
-		"       nbd-raidd --array NAME:MEMBER,MEMBER,… [--listen ADDR:PORT|unix:PATH] …\n"
-		"\n");
+	fprintf(to, "usage: nbd-raidd [-c FILE] [-f] [--check]\n"
+		    "       nbd-raidd --array NAME:MEMBER,MEMBER,... [--listen "
+		    "ADDR:PORT|unix:PATH] ...\n"
+		    "\n");
 	for (size_t i = 0; i < ROWS; i++) {
 		int width = 0;
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* nbd-raidctl: finds the command and calls it. */
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -12,29 +13,37 @@ struct command {
 };
 
 static const struct command commands[] = {
-	{"create", ctl_create, "--level=LEVEL [OPTION…] MEMBER|missing …",
+	{"create", ctl_create, "--level=LEVEL [OPTION...] MEMBER|missing ...",
 	 "lay out a new array on its members"},
-	{"examine", ctl_examine, "[--json|--export] MEMBER…",
+	{"examine", ctl_examine, "[--json|--export] MEMBER...",
 	 "show what the superblocks of members say"},
-	{"assemble", ctl_assemble, "[--uuid=UUID] [--readonly] [--force] MEMBER…",
+	{"assemble", ctl_assemble, "[--uuid=UUID] [--readonly] [--force] MEMBER...",
 	 "check that members form an array; ask a daemon to serve it"},
 	{"status", ctl_status, "[--test] [--json] [ARRAY]", "show the arrays a daemon serves"},
 	{"stop", ctl_stop, "ARRAY|--all", "stop an array, or the daemon"},
 	{"fail", ctl_fail, "ARRAY MEMBER", "take a member out of a running array"},
 	{"check", ctl_check, "[ARRAY]", "verify the invariants of running arrays"},
-	{"claim", ctl_claim, "[--config=FILE] UUID|MEMBER …",
+	{"claim", ctl_claim, "[--config=FILE] UUID|MEMBER ...",
 	 "keep the kernel's mdadm from taking an array"},
-	{"zero-superblock", ctl_zero_superblock, "MEMBER…", "erase the superblocks of members"},
+	{"zero-superblock", ctl_zero_superblock, "MEMBER...", "erase the superblocks of members"},
 };
 
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
-static void help(FILE *to)
+static bool asks_for_help(const char *word)
 {
-	fprintf(to, "usage: nbd-raidctl COMMAND [OPTION…] [ARGUMENT…]\n\n");
+	return !strcmp(word, "--help") || !strcmp(word, "-h");
+}
+
+/* Of one command, or of all. */
+static void help(FILE *to, const char *name)
+{
+	fprintf(to, "usage: nbd-raidctl COMMAND [OPTION...] [ARGUMENT...]\n\n");
 	for (int i = 0; i < COMMANDS; i++) {
-		fprintf(to, "  %s %s\n      %s\n", commands[i].name, commands[i].arguments,
-			commands[i].what);
+		if (!name || !strcmp(name, commands[i].name)) {
+			fprintf(to, "  %s %s\n      %s\n", commands[i].name, commands[i].arguments,
+				commands[i].what);
+		}
 	}
 	fprintf(to, "\nnbd-raidctl(8) describes them all.\n");
 }
@@ -42,11 +51,11 @@ static void help(FILE *to)
 int main(int argc, char **argv)
 {
 	if (argc < 2) {
-		help(stderr);
+		help(stderr, NULL);
 		return CTL_USAGE;
 	}
-	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
-		help(stdout);
+	if (asks_for_help(argv[1]) || !strcmp(argv[1], "help")) {
+		help(stdout, NULL);
 		return CTL_OK;
 	}
 	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")) {
@@ -55,6 +64,10 @@ int main(int argc, char **argv)
 	}
 	for (int i = 0; i < COMMANDS; i++) {
 		if (!strcmp(argv[1], commands[i].name)) {
+			if (argc == 3 && asks_for_help(argv[2])) {
+				help(stdout, argv[1]);
+				return CTL_OK;
+			}
 			return commands[i].run(argc - 1, argv + 1);
 		}
 	}
