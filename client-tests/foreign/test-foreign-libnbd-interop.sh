@@ -39,6 +39,6 @@ server="-DSERVER=\"$BUILD/nbd-raidd\""
 options="\"--control=none\", \"--loops=$LOOPS\", \"--log-level=error\""
 # The programs make a temporary file, put its name in the macro TMPFILE and serve it.
 interop "interop, socket activation" interop -DNEEDS_TMPFILE=1 -DSOCKET_ACTIVATION=1 -DEXPORT_NAME='""' \
-	"$server" "-DSERVER_PARAMS=$options, \"-f\", \"--member\", TMPFILE, \"--build\", \"x:raid0\""
+	"$server" "-DSERVER_PARAMS=$options, \"-f\", \"--build\", \"x:raid0\", \"--member\", TMPFILE"
 interop "interop, stdin and stdout" interop -DNEEDS_TMPFILE=1 -DEXPORT_NAME='"x"' \
-	"$server" "-DSERVER_PARAMS=$options, \"-s\", \"--member\", TMPFILE, \"--build\", \"x:raid0\""
+	"$server" "-DSERVER_PARAMS=$options, \"-s\", \"--build\", \"x:raid0\", \"--member\", TMPFILE"
