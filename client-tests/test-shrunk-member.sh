@@ -16,9 +16,12 @@ for _ in 1 2 3 4 5 6; do
 	qemu-io -f raw "$(uri d a)" -c 'read -P 5 0 12M' >"$tmp/io.log" || fail "read"
 	! grep -qi 'fail' "$tmp/io.log" || fail "$(cat "$tmp/io.log")"
 done
+raidctl status --control="$tmp/d.ctl" --json a >"$tmp/status.json" || :
+grep -q faulty "$tmp/status.json" || fail "the shrunk member is not failed: $(cat "$tmp/status.json")"
 qemu-io -f raw "$(uri d a)" -c 'write -P 6 0 12M' -c 'flush' -c 'read -P 6 0 12M' >"$tmp/io.log" || fail "write"
 ! grep -qi 'fail' "$tmp/io.log" || fail "$(cat "$tmp/io.log")"
 stop_raidd d
+[ "$(stat -c %s "${m[0]}")" -eq $((8 << 20)) ] || fail "the shrunk member was made longer"
 truncate -s 16M "$tmp/x.img"
 start_raidd e --build "x:linear:$tmp/x.img" --listen "unix:$tmp/e.sock"
 truncate -s 8M "$tmp/x.img"

@@ -175,6 +175,11 @@ static void start(struct member_io *m, struct member_port *p, struct raid_io *io
 {
 	bool worker = needs_worker(p, io);
 
+	if (p->shrunk && io->op != RAID_IO_READ && io->op != RAID_IO_FLUSH) {
+		io->backend[0] = IN_DONE;
+		list_append(&m->done, &io->link);
+		return;
+	}
 	if (worker && p->workers == MEMBER_WORKERS_MAX) {
 		io->backend[0] = IN_QUEUE;
 		list_append(&p->waiting, &io->link);
@@ -228,6 +233,7 @@ static int judge(struct member_slot *s, int res)
 		return res;
 	}
 	if (res == 0) {
+		s->port->shrunk |= io->op == RAID_IO_READ;
 		return -EIO; /* the end of a file that is shorter than it was */
 	}
 	s->moved += res;
@@ -276,6 +282,8 @@ bool member_io_next(struct member_io *m, struct member_result *out)
 	io = container_of(n, struct raid_io, link);
 	out->port = port_of(io);
 	out->io = io;
-	out->res = out->port->cache ? volatile_do(out->port->cache, io) : -ECANCELED;
+	out->res = out->port->cache    ? volatile_do(out->port->cache, io)
+		   : out->port->shrunk ? -EIO
+				       : -ECANCELED;
 	return true;
 }

@@ -26,7 +26,10 @@ enum {
 struct member_port {
 	int fd;
 	bool writes_block; /* a write may occupy a worker: all but direct ones on a device */
-	void *owner;	   /* whose ios these are; the caller's */
+	/* A read met the end of the file. Writes fail from then on: behind the end they would make
+	 * the file long again, and what is lost in between would read as zeroes. */
+	bool shrunk;
+	void *owner; /* whose ios these are; the caller's */
 	struct volatile_io *cache;
 	uint32_t workers;    /* operations in the kernel that may occupy one */
 	struct list waiting; /* raid_io.link: for a worker, in order */

@@ -134,6 +134,32 @@ static void test_short_read_is_continued_to_the_end_of_file(void **state)
 	rig_free(r);
 }
 
+/* A write behind the end would make the file long again, with zeroes for what is lost. */
+static void test_a_file_that_shrank_is_not_made_longer(void **state)
+{
+	struct rig *r = rig_new();
+	struct iovec iov = {r->buf, 4096};
+	struct raid_io io = {.op = RAID_IO_READ,
+			     .maddr = FILE_BYTES - 4096,
+			     .len = 4096,
+			     .iov = &iov,
+			     .iovcnt = 1};
+	struct stat st;
+
+	assert_int_equal(ftruncate(r->dev.fd, FILE_BYTES / 2), 0);
+	assert_int_equal(run(r, &io), -EIO);
+	io.op = RAID_IO_WRITE;
+	assert_int_equal(run(r, &io), -EIO);
+	io.op = RAID_IO_ZERO;
+	assert_int_equal(run(r, &io), -EIO);
+	assert_int_equal(fstat(r->dev.fd, &st), 0);
+	assert_int_equal(st.st_size, FILE_BYTES / 2);
+	io.op = RAID_IO_READ;
+	io.maddr = 0;
+	assert_int_equal(run(r, &io), 0);
+	rig_free(r);
+}
+
 static void test_flush_zero_and_discard(void **state)
 {
 	struct rig *r = rig_new();
@@ -236,6 +262,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_several_vectors),
 		cmocka_unit_test(test_short_read_is_continued_to_the_end_of_file),
+		cmocka_unit_test(test_a_file_that_shrank_is_not_made_longer),
 		cmocka_unit_test(test_flush_zero_and_discard),
 		cmocka_unit_test(test_workers_are_capped),
 		cmocka_unit_test(test_cancel),
