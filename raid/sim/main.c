@@ -267,6 +267,7 @@ static int run_many(struct options *o)
 	uint64_t *marks = shared(o->jobs * marks_each * sizeof *marks);
 	struct world_stats sum = {0};
 	double start = now_s();
+	enum marks_detail detail;
 	pid_t pid[JOBS_MAX];
 	int failed = 0;
 
@@ -295,7 +296,8 @@ static int run_many(struct options *o)
 	if (failed) {
 		return failed; /* the jobs that were ended have not handed in their marks */
 	}
-	if (marks_report(marks, stdout, o->verbose) > 0 && o->marks_required) {
+	detail = o->verbose ? MARKS_ALL : o->marks_required ? MARKS_MISSING : MARKS_COUNT;
+	if (marks_report(marks, stdout, detail) > 0 && o->marks_required) {
 		fprintf(stderr, "raid-sim: FAILED: marks were not reached\n");
 		failed = 1;
 	}

@@ -34,15 +34,18 @@ static int reached(const uint64_t *total, uint32_t at)
 	return 0;
 }
 
-uint32_t marks_report(const uint64_t *total, FILE *out, int verbose)
+uint32_t marks_report(const uint64_t *total, FILE *out, enum marks_detail detail)
 {
 	uint32_t missing = 0;
 
 	for (uint32_t i = 0; i < marks_count(); i++) {
 		if (!reached(total, i)) {
 			missing++;
-			fprintf(out, "  mark not reached: %s\n", __start_raid_marks[i].name);
-		} else if (verbose) {
+			if (detail != MARKS_COUNT) {
+				fprintf(out, "  mark not reached: %s\n",
+					__start_raid_marks[i].name);
+			}
+		} else if (detail == MARKS_ALL) {
 			fprintf(out, "  %12llu %s\n", (unsigned long long)total[i],
 				__start_raid_marks[i].name);
 		}

@@ -13,7 +13,9 @@ uint32_t marks_count(void);
 /* Add this process's counts to total[marks_count()]. */
 void marks_add(uint64_t *total);
 
-/* Print how many were reached and which were not; returns how many were not. */
-uint32_t marks_report(const uint64_t *total, FILE *out, int verbose);
+enum marks_detail { MARKS_COUNT, MARKS_MISSING, MARKS_ALL };
+
+/* Print how many were reached, and which were or were not; returns how many were not. */
+uint32_t marks_report(const uint64_t *total, FILE *out, enum marks_detail detail);
 
 #endif
