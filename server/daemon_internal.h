@@ -38,7 +38,7 @@ enum daemon_state {
 struct daemon {
 	const struct cmdline *cmd;
 	enum daemon_state state;
-	int status;	/* exit status */
+	int status; /* exit status */
 	time_t started_s;
 
 	struct event_base *base;
