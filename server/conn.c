@@ -39,7 +39,6 @@ void conn_env_init(struct conn_env *env, struct ring *ring, struct bufs *bufs)
 	env->ring = ring;
 	tx_shared_init(&env->tx, bufs);
 	list_init(&env->touched);
-	list_init(&env->recv_wait);
 	list_init(&env->lingering);
 }
 
@@ -55,7 +54,6 @@ struct conn *conn_new(struct conn_env *env, struct conn_port *port, const struct
 	list_init(&c->link);
 	list_init(&c->touch);
 	list_init(&c->wait);
-	list_init(&c->recv_wait);
 	list_init(&c->linger);
 	c->env = env;
 	c->port = port;
@@ -224,9 +222,7 @@ void conn_port_serve(struct conn_port *p)
 static void received(struct conn *c, const struct ring_event *ev, enum conn_recv how)
 {
 	switch (ev->res) {
-	case -ENOBUFS:
-		list_append(&c->env->recv_wait, &c->recv_wait);
-		return;
+	case -ENOBUFS: /* those who had the buffers have given them back by the end of this turn */
 	case -EINTR:
 	case -EAGAIN:
 		return;
@@ -262,13 +258,7 @@ static void recv_event(struct conn *c, const struct ring_event *ev)
 		conn_cut(c, NULL);
 	}
 	if (ev->buffer >= 0) {
-		struct list *n;
-
 		ring_buffer_put(c->env->ring, ev->buffer);
-		n = list_pop(&c->env->recv_wait);
-		if (n) {
-			conn_touch(container_of(n, struct conn, recv_wait));
-		}
 	}
 }
 
@@ -342,7 +332,6 @@ void conn_cut(struct conn *c, const char *why)
 		c->why = why;
 	}
 	list_del(&c->wait);
-	list_del(&c->recv_wait);
 	list_del(&c->linger);
 	free(c->stash);
 	c->stash = NULL;
@@ -425,7 +414,7 @@ static void queue_recv(struct conn *c)
 {
 	struct iovec slot;
 
-	if (c->stash || !list_empty(&c->recv_wait)) {
+	if (c->stash) {
 		return;
 	}
 	switch (tx_want(&c->tx, &slot)) {
@@ -457,7 +446,7 @@ void conn_flush(struct conn *c)
 		}
 		break;
 	case CONN_LINGER:
-		if (c->recv == CONN_RECV_NONE && list_empty(&c->recv_wait)) {
+		if (c->recv == CONN_RECV_NONE) {
 			ring_recv(c->env->ring, c->in_fd, c->socket, false, user(c, RING_RECV));
 			c->recv = CONN_RECV_BYTES;
 		}

@@ -40,7 +40,6 @@ struct conn_env {
 	struct ring *ring;
 	struct tx_shared tx;
 	struct list touched;   /* conn.touch: to be looked at before the turn ends */
-	struct list recv_wait; /* conn.recv_wait: no shared buffer was there */
 	struct list lingering; /* conn.linger: by deadline */
 	uint64_t now_ns;
 	bool serve_again; /* somebody waits who has not been asked, or was stopped by its quantum */
@@ -65,7 +64,7 @@ enum conn_recv { CONN_RECV_NONE, CONN_RECV_BYTES, CONN_RECV_SLOT };
 
 struct conn {
 	struct list link; /* of the loop's connections */
-	struct list touch, wait, recv_wait, linger;
+	struct list touch, wait, linger;
 	struct conn_env *env;
 	struct conn_port *port;
 	uint32_t index, generation; /* for ring_user */

@@ -78,7 +78,8 @@ int ring_wait(struct ring *r, uint64_t timeout_ns);
 
 /* ---- sockets and pipes --------------------------------------------------------------------- */
 
-/* Bytes into a shared buffer. -ENOBUFS when there is none: try again after a ring_buffer_put().
+/* Bytes into a shared buffer. -ENOBUFS when there is none: try again when the events that
+ * came with it have been handled.
  * idle: nothing is expected to be there yet. */
 void ring_recv(struct ring *r, int fd, bool socket, bool idle, struct ring_user user);
 uint8_t *ring_buffer(struct ring *r, int32_t buffer);

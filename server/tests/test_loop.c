@@ -408,6 +408,33 @@ static void test_stalled_payloads_are_cut_when_others_starve(void **state)
 	rig_stop(r);
 }
 
+/* More sessions with something to say than there are buffers to hear it. */
+static void test_more_sessions_than_receive_buffers(void **state)
+{
+	enum { SESSIONS = 400, ROUNDS = 5 };
+	struct rig *r = rig_start((struct rig_options){.loops = 1});
+	uint8_t data[512];
+	int fd[SESSIONS];
+
+	for (int i = 0; i < SESSIONS; i++) {
+		fd[i] = rig_connect(r, 0, false);
+	}
+	for (int round = 0; round < ROUNDS; round++) {
+		for (int i = 0; i < SESSIONS; i++) {
+			client_request(fd[i], NBD_CMD_READ, 0, i, i * 512, sizeof data, NULL);
+		}
+		for (int i = 0; i < SESSIONS; i++) {
+			assert_int_equal(client_reply(fd[i], i), 0);
+			client_recv(fd[i], data, sizeof data);
+		}
+	}
+	for (int i = 0; i < SESSIONS; i++) {
+		close(fd[i]);
+	}
+	rig_wait_ended(r, SESSIONS);
+	rig_stop(r);
+}
+
 /* Several writers at once, on both loops, each over its own part; then all read back. */
 struct writer {
 	int fd;
@@ -579,6 +606,7 @@ int main(void)
 		cmocka_unit_test(test_hurry_cuts_a_running_drain),
 		cmocka_unit_test(test_client_that_never_reads_holds_nobody),
 		cmocka_unit_test(test_stalled_payloads_are_cut_when_others_starve),
+		cmocka_unit_test(test_more_sessions_than_receive_buffers),
 		cmocka_unit_test(test_sessions_on_several_loops),
 		cmocka_unit_test(test_pipes),
 		cmocka_unit_test(test_volatile_member_keeps_writes_until_flush),
