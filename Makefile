@@ -197,7 +197,7 @@ client-test: all $(CLIENTS)
 
 # target: kernel-test [T=name]   nbd-client, mdadm and ext4 in User-Mode Linux; root
 kernel-test: all $(CLIENTS)
-	$(Q)$(RUN) --name kernel -j 1 --timeout 300 $(call PICK,$(wildcard client-tests/kernel/test-*.sh))
+	$(Q)$(RUN) --name kernel --timeout 300 $(call PICK,$(wildcard client-tests/kernel/test-*.sh))
 
 # target: foreign-test [T=name]  test suites of nbd and libnbd, from Debian's source packages
 foreign-test: all
