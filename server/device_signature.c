@@ -34,11 +34,11 @@ bool device_signature(const struct member_dev *dev, char what[RAID_WHY_BYTES])
 	/* libblkid reads unaligned, so it gets a description of its own without O_DIRECT */
 	snprintf(self, sizeof self, "/proc/self/fd/%d", dev->fd);
 	fd = open(self, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (fd < 0) {
-		return false;
-	}
-	pr = blkid_new_probe();
-	if (pr && blkid_probe_set_device(pr, fd, 0, 0) == 0) {
+	pr = fd < 0 ? NULL : blkid_new_probe();
+	if (!pr || blkid_probe_set_device(pr, fd, 0, 0) != 0) {
+		/* what cannot be looked at may carry anything */
+		add_name(what, "something that cannot be examined", "");
+	} else {
 		blkid_probe_enable_superblocks(pr, 1);
 		blkid_probe_set_superblocks_flags(pr, BLKID_SUBLKS_TYPE);
 		blkid_probe_enable_partitions(pr, 1);
@@ -52,6 +52,8 @@ bool device_signature(const struct member_dev *dev, char what[RAID_WHY_BYTES])
 		}
 	}
 	blkid_free_probe(pr);
-	close(fd);
+	if (fd >= 0) {
+		close(fd);
+	}
 	return what[0] != '\0';
 }
