@@ -71,7 +71,7 @@ LIBRAID := $(B)/libraid.a
 LIBSERVER := $(B)/libserver.a
 RAIDTEST := $(B)/libraidtest.a
 
-SERVER_PKGS := liburing libevent_core libconfuse jansson blkid
+SERVER_PKGS := liburing libevent_core libevent_extra libconfuse jansson blkid
 SERVER_LIBS = $(shell $(PKG_CONFIG) --libs $(SERVER_PKGS))
 RAIDTEST_LIBS = $(shell $(PKG_CONFIG) --libs jansson libcrypto libzstd)
 CMOCKA_LIBS = $(shell $(PKG_CONFIG) --libs cmocka)

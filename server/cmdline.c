@@ -18,7 +18,7 @@
 /* What must be applied after everything has been read. */
 struct words {
 	struct cmdline *out;
-	const char *file, *control, *pid_file, *user, *group;
+	const char *file, *control, *metrics, *pid_file, *user, *group;
 	bool have_control, read_only, force, volatile_cache, listens_given;
 	bool have_raid0_layout;
 	uint32_t raid0_layout;
@@ -262,6 +262,12 @@ static int option_control(struct words *w, const char *arg, char why[RAID_WHY_BY
 	return 0;
 }
 
+static int option_metrics(struct words *w, const char *arg, char why[RAID_WHY_BYTES])
+{
+	w->metrics = arg;
+	return 0;
+}
+
 static int option_log_level(struct words *w, const char *arg, char why[RAID_WHY_BYTES])
 {
 	w->have_level = true;
@@ -310,6 +316,7 @@ static const struct row {
 	{'u', "user", "USER", option_user, "become this user once everything is open"},
 	{'g', "group", "GROUP", option_group, "and this group"},
 	{0, "control", "PATH|none", option_control, "control socket for nbd-raidctl"},
+	{0, "metrics", "ADDR:PORT|unix:PATH", option_metrics, "where to serve metrics over HTTP"},
 	{0, "safe-mode-ms", "N", option_safe_mode, "idle time before arrays are marked clean"},
 	{0, "drain-ms", "N", option_drain, "how long a stop waits for requests in flight"},
 	{0, "log-level", "LEVEL", option_log_level, "error, warning, info or debug"},
@@ -451,6 +458,9 @@ static int apply(struct words *w, char why[RAID_WHY_BYTES])
 	}
 	if (!err && w->group) {
 		err = config_set_text(&c->group, w->group);
+	}
+	if (!err && w->metrics) {
+		err = config_set_text(&c->metrics, w->metrics);
 	}
 	if (!err && w->pid_file) {
 		err = config_set_text(&c->pid_file, w->pid_file);

@@ -58,6 +58,7 @@ void config_release(struct config *c)
 	free(c->export);
 	strings_free(c->listen, c->listens);
 	free(c->control);
+	free(c->metrics);
 	free(c->pid_file);
 	free(c->user);
 	free(c->group);

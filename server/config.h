@@ -77,6 +77,7 @@ struct config {
 	uint32_t loops;
 	bool list;     /* LIST is answered */
 	char *control; /* path of the control socket, NULL: none */
+	char *metrics; /* "ADDR:PORT" or "unix:PATH" of the metrics, NULL: none */
 	char *pid_file;
 	char *user, *group; /* to run as, once everything is open; NULL: as started */
 	enum log_level log_level;

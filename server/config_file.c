@@ -49,6 +49,7 @@ static const struct row top_rows[] = {
 	{"loops", KIND_NUMBER, offsetof(struct config, loops), 1, CONFIG_LOOPS_MAX},
 	{"list", KIND_BOOL, offsetof(struct config, list), 0, 0},
 	{"control", KIND_TEXT, offsetof(struct config, control), 0, 0},
+	{"metrics", KIND_TEXT, offsetof(struct config, metrics), 0, 0},
 	{"pid-file", KIND_TEXT, offsetof(struct config, pid_file), 0, 0},
 	{"user", KIND_TEXT, offsetof(struct config, user), 0, 0},
 	{"group", KIND_TEXT, offsetof(struct config, group), 0, 0},

@@ -27,6 +27,7 @@
 #include "server/daemon_notice.h"
 #include "server/log.h"
 #include "server/loop.h"
+#include "server/metrics.h"
 #include "server/wire.h"
 
 static int no_memory(char why[RAID_WHY_BYTES])
@@ -271,6 +272,14 @@ static int bind_all(struct daemon *d, char why[RAID_WHY_BYTES])
 		snprintf(address, sizeof address, "unix:%s", c->control);
 		err = listen_add(&d->control, address, 0600, why);
 	}
+	if (!err && c->metrics) {
+		char reason[RAID_WHY_BYTES];
+
+		err = listen_add(&d->metrics_listeners, c->metrics, c->socket_mode, reason);
+		if (err) {
+			why_set(why, err, "metrics: %s", reason);
+		}
+	}
 	return err;
 }
 
@@ -407,7 +416,14 @@ static int serve(struct daemon *d, char why[RAID_WHY_BYTES])
 		return no_memory(why);
 	}
 	d->admin = admin_create(d);
-	return d->admin ? 0 : no_memory(why);
+	if (!d->admin) {
+		return no_memory(why);
+	}
+	if (d->metrics_listeners.count) {
+		d->metrics = metrics_start(d);
+		err = d->metrics ? 0 : no_memory(why);
+	}
+	return err;
 }
 
 /* The export that the ready lines and the captive command name. */
@@ -431,6 +447,20 @@ static int start_captive(struct daemon *d, char why[RAID_WHY_BYTES])
 	return err;
 }
 
+static void announce_metrics(const struct daemon *d, bool told)
+{
+	for (uint32_t i = 0; i < d->metrics_listeners.count; i++) {
+		char *where = listen_where(&d->metrics_listeners, i);
+
+		if (told) {
+			log_info("metrics are served at=%s", where ? where : "");
+		} else {
+			printf("metrics: %s\n", where ? where : "");
+		}
+		free(where);
+	}
+}
+
 /* Tell everyone who waits, the pid file last. */
 static int announce(struct daemon *d, int ready_fd, char why[RAID_WHY_BYTES])
 {
@@ -443,6 +473,7 @@ static int announce(struct daemon *d, int ready_fd, char why[RAID_WHY_BYTES])
 		printf("ready: %s\n", uri ? uri : "");
 		free(uri);
 	}
+	announce_metrics(d, told);
 	fflush(stdout);
 	background_notify("READY=1");
 	if (d->pid_file &&
@@ -484,7 +515,9 @@ static int start(struct daemon *d, int ready_fd, char why[RAID_WHY_BYTES])
 /* Also after a start that was refused: nothing has been written and nobody served then. */
 static void release(struct daemon *d)
 {
+	metrics_release(d->metrics);
 	admin_release(d->admin);
+	listen_release(&d->metrics_listeners);
 	listen_release(&d->control);
 	listen_release(&d->listeners);
 	for (uint32_t i = 0; i < d->loop_count; i++) {
@@ -542,6 +575,7 @@ int daemon_run(const struct cmdline *cmd, int ready_fd)
 	} else {
 		/* Threads still work on the rest. */
 		listen_release(&d.control);
+		listen_release(&d.metrics_listeners);
 		captive_release(&d.captive);
 	}
 	remove_pid_file(&d);

@@ -52,9 +52,10 @@ struct daemon {
 	struct array_set arrays;
 	struct export_table exports;
 	struct sessions sessions;
-	struct listen_set listeners, control;
+	struct listen_set listeners, control, metrics_listeners;
 	uint32_t inherited; /* sockets passed by socket activation */
 	struct admin *admin;
+	struct metrics_server *metrics; /* NULL: not wanted */
 	struct captive captive;
 	struct privileges privileges;
 	FILE *pid_file; /* opened before root is given up, written when everything serves */

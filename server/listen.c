@@ -500,7 +500,8 @@ static char *escape(char *to, const char *text, const char *keep)
 	return to;
 }
 
-static void host_and_port(int fd, char *host, size_t size)
+/* Without the port if that is what clients take anyway (0: always with it). */
+static void host_and_port(int fd, unsigned long default_port, char *host, size_t size)
 {
 	struct sockaddr_storage ss = {0};
 	socklen_t len = sizeof ss;
@@ -520,11 +521,31 @@ static void host_and_port(int fd, char *host, size_t size)
 	if (any) {
 		snprintf(name, sizeof name, "localhost");
 	}
-	if (strtoul(port, NULL, 10) == NBD_DEFAULT_PORT) {
+	if (strtoul(port, NULL, 10) == default_port) {
 		snprintf(host, size, strchr(name, ':') ? "[%s]" : "%s", name);
 	} else {
 		snprintf(host, size, strchr(name, ':') ? "[%s]:%s" : "%s:%s", name, port);
 	}
+}
+
+int listen_fd(const struct listen_set *set, uint32_t i)
+{
+	return set->item[i]->fd;
+}
+
+char *listen_where(const struct listen_set *set, uint32_t i)
+{
+	const struct listener *l = set->item[i];
+	char host[96], *where;
+	int n;
+
+	if (l->path) {
+		n = asprintf(&where, "unix:%s", l->path);
+	} else {
+		host_and_port(l->fd, 0, host, sizeof host);
+		n = asprintf(&where, "%s", host);
+	}
+	return n < 0 ? NULL : where;
 }
 
 char *listen_uri(const struct listen_set *set, uint32_t i, const char *export_name)
@@ -542,7 +563,7 @@ char *listen_uri(const struct listen_set *set, uint32_t i, const char *export_na
 		end += snprintf(end, size - (size_t)(end - uri), "?socket=");
 		escape(end, l->path, "/");
 	} else {
-		host_and_port(l->fd, host, sizeof host);
+		host_and_port(l->fd, NBD_DEFAULT_PORT, host, sizeof host);
 		end = uri + snprintf(uri, size, "nbd://%s/", host);
 		escape(end, export_name, "/");
 	}

@@ -53,6 +53,12 @@ int listen_start(struct listen_set *set, struct event_base *base, listen_accepte
 /* Close all; unix sockets that we bound are removed, unless something else stands there now. */
 void listen_release(struct listen_set *set);
 
+/* The i-th listener's descriptor, for who accepts by himself. It stays the set's. */
+int listen_fd(const struct listen_set *set, uint32_t i);
+
+/* "HOST:PORT" or "unix:PATH" of the i-th listener: malloc'ed, NULL without memory. */
+char *listen_where(const struct listen_set *set, uint32_t i);
+
 /* The i-th listener as a URI of an export: malloc'ed, NULL without memory. */
 char *listen_uri(const struct listen_set *set, uint32_t i, const char *export_name);
 

@@ -102,7 +102,7 @@ static void the_other_options(void **state)
 	(void)state;
 	assert_int_equal(
 		parse("-f --check --array x:/a --listen 0.0.0.0:1 --listen unix:/s "
-		      "--loops 4 --pid-file /p --control /c --log-level debug "
+		      "--loops 4 --pid-file /p --control /c --metrics :9 --log-level debug "
 		      "--safe-mode-ms 7 --drain-ms 0 --exit-with-parent -u nobody --group=9"),
 		CMDLINE_RUN);
 	assert_true(c.foreground);
@@ -115,6 +115,7 @@ static void the_other_options(void **state)
 	assert_string_equal(c.config.control, "/c");
 	assert_string_equal(c.config.user, "nobody");
 	assert_string_equal(c.config.group, "9");
+	assert_string_equal(c.config.metrics, ":9");
 	assert_int_equal(c.config.log_level, LOG_LEVEL_DEBUG);
 	assert_int_equal(c.config.limits.raid.safe_mode_ms, 7);
 	assert_int_equal(c.config.limits.drain_ms, 0);

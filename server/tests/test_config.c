@@ -35,6 +35,7 @@ static void the_daemon_and_its_limits(void **state)
 		"loops = 4\n"
 		"list = no\n"
 		"control = /run/ctl\n"
+		"metrics = \"[::1]:9\"\n"
 		"pid-file = \"/run/pid\"\n"
 		"log-level = debug\n"
 		"limits {\n"
@@ -52,6 +53,7 @@ static void the_daemon_and_its_limits(void **state)
 	assert_int_equal(c.loops, 4);
 	assert_false(c.list);
 	assert_string_equal(c.control, "/run/ctl");
+	assert_string_equal(c.metrics, "[::1]:9");
 	assert_string_equal(c.pid_file, "/run/pid");
 	assert_int_equal(c.log_level, LOG_LEVEL_DEBUG);
 	assert_int_equal(c.limits.connections, 10);
