@@ -97,15 +97,21 @@ static char *receive_line(int fd)
 
 json_t *ctl_ask(const char *control_path, json_t *request)
 {
-	char *text = json_dumps(request, JSON_COMPACT), *line = NULL;
+	char *text = json_dumps(request, JSON_COMPACT), *whole = NULL, *line = NULL;
 	json_t *answer = NULL;
 	json_error_t error;
 	int fd;
 
 	json_decref(request);
-	fd = text ? connect_to(control_path) : -1;
+	if (!text || asprintf(&whole, "%s\n", text) < 0) {
+		free(text);
+		ctl_refused("out of memory");
+		return NULL;
+	}
+	fd = connect_to(control_path);
 	if (fd >= 0) {
-		if (send_line(fd, text) && send_line(fd, "\n")) {
+		/* in one piece: a daemon may answer and close as soon as it has the line */
+		if (send_line(fd, whole)) {
 			line = receive_line(fd);
 		}
 		answer = line ? json_loads(line, 0, &error) : NULL;
@@ -117,6 +123,7 @@ json_t *ctl_ask(const char *control_path, json_t *request)
 		close(fd);
 	}
 	free(line);
+	free(whole);
 	free(text);
 	return answer;
 }
