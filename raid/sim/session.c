@@ -324,6 +324,12 @@ static void power_cut(struct world *w)
 		disk_power_cut(&w->disk[i], how[i], &w->rng);
 	}
 	oracle_crash(&w->oracle);
+	/* A block that had moved to its next copy may have been rewritten in caches only. */
+	for (uint64_t s = 0; s < w->layout.sectors; s++) {
+		if (w->troubled[s]) {
+			oracle_exempt(&w->oracle, s);
+		}
+	}
 }
 
 void session_crash(struct world *w)
