@@ -4,6 +4,8 @@
 # when its last operation is back; a stop while it hangs ends in time, with status 0, and what was written is on the other.
 # shellcheck source=functions.sh
 . "$(dirname "$0")/functions.sh"
+# Memory that a hung operation may still write to is left to the end of the process.
+export ASAN_OPTIONS=detect_leaks=0
 requires python3
 requires jq --version
 requires mdadm --version

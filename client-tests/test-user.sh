@@ -27,6 +27,8 @@ stop_raidd d
 expect 0 'State : clean' raidctl examine "${m[0]}"
 [ ! -s "$tmp/d.pid" ] || fail "the pid file still names a process"
 
+# The private folder of --run is made in TMPDIR, which that user must be able to enter.
+[ -z "${TMPDIR:-}" ] || [ "$TMPDIR" = /tmp ] || chmod go+x "$TMPDIR"
 [ "$(raidd --user=nobody --build "x:linear:${m[0]}" --readonly --run 'id -un; qemu-io -r -f raw -c "read 0 4k" "$uri" >/dev/null && echo read')" = $'nobody\nread' ]
 expect 1 "^refused: user 'no-such-user' is not known" raidd --user=no-such-user --build "x:linear:${m[0]}" --run true
 expect 1 "^refused: group 'no-such-group' is not known" raidd --group=no-such-group --build "x:linear:${m[0]}" --run true
