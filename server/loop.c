@@ -135,7 +135,7 @@ static uint64_t wait_ns(struct loop *l)
 	uint64_t deadline = min_u64(arrays_deadline(l), sessions_deadline(l));
 
 	if (l->quit || somebody_may_go_on(l) || !list_empty(&l->env.touched) ||
-	    !list_empty(&l->members.done)) {
+	    !list_empty(&l->members.done) || !list_empty(&l->members.later)) {
 		return 0;
 	}
 	if (deadline == RING_FOREVER) {
@@ -178,6 +178,7 @@ static void turn(struct loop *l)
 	sched_turn(l);
 	arrays_step(l);
 	sessions_flush(l);
+	member_io_end_turn(&l->members);
 	arrays_leave(l);
 	arrays_knock(l);
 	publish(l);

@@ -25,8 +25,9 @@
 #include "server/xring.h"
 
 enum {
-	LOOP_REQUESTS = 16384, /* request objects of a loop */
-	LOOP_EVENTS = 256,     /* reaped at a time */
+	LOOP_REQUESTS = 16384,	     /* request objects of a loop */
+	LOOP_READ_BYTES = 256 << 10, /* of one READ fragment */
+	LOOP_EVENTS = 256,	     /* reaped at a time */
 };
 
 /* ---- arrays -------------------------------------------------------------------------------- */

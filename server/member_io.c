@@ -29,6 +29,7 @@ int member_io_init(struct member_io *m, struct ring *ring)
 	m->used = 0;
 	list_init(&m->no_slot);
 	list_init(&m->done);
+	list_init(&m->later);
 	return 0;
 }
 
@@ -50,6 +51,7 @@ int member_port_init(struct member_port *p, const struct member_dev *dev, void *
 	if (fstat(dev->fd, &st)) {
 		return -errno;
 	}
+	p->cached = !dev->direct;
 	p->writes_block = !(dev->direct && S_ISBLK(st.st_mode));
 	if (dev->volatile_cache) {
 		p->cache = volatile_create(dev->fd, dev->props.size_bytes);
@@ -194,12 +196,30 @@ static void start(struct member_io *m, struct member_port *p, struct raid_io *io
 	queue(m, slot_get(m, p, io));
 }
 
+void member_io_end_turn(struct member_io *m)
+{
+	uint64_t bytes = 0;
+	struct raid_io *io;
+
+	while ((io = list_first_entry(&m->later, struct raid_io, link)) &&
+	       (!bytes || bytes + io->len <= MEMBER_TURN_BYTES)) {
+		list_del(&io->link);
+		bytes += io->len;
+		start(m, port_of(io), io);
+	}
+}
+
 void member_io_start(struct member_io *m, struct member_port *p, struct raid_io *io)
 {
 	io->backend[1] = (uintptr_t)p;
 	if (p->cache) {
 		io->backend[0] = IN_DONE;
 		list_append(&m->done, &io->link);
+		return;
+	}
+	if (p->cached && io->op == RAID_IO_READ) {
+		io->backend[0] = IN_QUEUE;
+		list_append(&m->later, &io->link);
 		return;
 	}
 	start(m, p, io);

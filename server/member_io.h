@@ -18,14 +18,16 @@
 #include "server/volatile_io.h"
 
 enum {
-	MEMBER_IO_SLOTS = 8192,	 /* operations of a loop in the kernel */
-	MEMBER_WORKERS_MAX = 8,	 /* of one member that may occupy workers */
-	MEMBER_RETRIES_MAX = 16, /* after EINTR or EAGAIN */
+	MEMBER_IO_SLOTS = 8192,	       /* operations of a loop in the kernel */
+	MEMBER_WORKERS_MAX = 8,	       /* of one member that may occupy workers */
+	MEMBER_RETRIES_MAX = 16,       /* after EINTR or EAGAIN */
+	MEMBER_TURN_BYTES = 512 << 10, /* buffered reads handed over in one turn */
 };
 
 struct member_port {
 	int fd;
 	bool writes_block; /* a write may occupy a worker: all but direct ones on a device */
+	bool cached;	   /* reads go through the page cache */
 	/* A read met the end of the file. Writes fail from then on: behind the end they would make
 	 * the file long again, and what is lost in between would read as zeroes. */
 	bool shrunk;
@@ -50,6 +52,7 @@ struct member_io {
 	uint32_t first_free, used;
 	struct list no_slot; /* raid_io.link: ios that found no slot, in order */
 	struct list done;    /* raid_io.link: results without an event */
+	struct list later;   /* raid_io.link: buffered reads for the end of a turn, in order */
 };
 
 int member_io_init(struct member_io *m, struct ring *ring);
@@ -61,6 +64,13 @@ void member_port_free(struct member_port *p);
 
 void member_io_start(struct member_io *m, struct member_port *p, struct raid_io *io);
 void member_io_cancel(struct member_io *m, struct raid_io *io);
+
+/*
+ * The end of a turn, when its replies have been queued: hand over buffered reads, up to
+ * MEMBER_TURN_BYTES. So what one turn reads from the page cache the next one sends, before other
+ * reads have driven it out of the CPU's cache. While m->later is not empty the loop must not sleep.
+ */
+void member_io_end_turn(struct member_io *m);
 
 struct member_result {
 	struct member_port *port;

@@ -72,6 +72,7 @@ static struct member_result next(struct rig *r)
 				return result;
 			}
 		}
+		member_io_end_turn(&r->members);
 		assert_int_equal(ring_wait(r->ring, 1000000), 0);
 	}
 	fail_msg("no result came");
@@ -206,6 +207,7 @@ static void test_workers_are_capped(void **state)
 		member_io_start(&r->members, &r->port, &ios[i]);
 		assert_true(r->port.workers <= MEMBER_WORKERS_MAX);
 	}
+	member_io_end_turn(&r->members);
 	assert_int_equal(r->members.used, MEMBER_WORKERS_MAX + IOS / 10);
 	for (int i = 0; i < IOS; i++) {
 		struct member_result result = next(r);
@@ -217,6 +219,36 @@ static void test_workers_are_capped(void **state)
 		assert_true(r->port.workers <= MEMBER_WORKERS_MAX);
 	}
 	free(ios);
+	rig_free(r);
+}
+
+/* Buffered reads wait for the end of a turn, and no more of them go than it may hand over. */
+static void test_cached_reads_are_bounded_by_turn(void **state)
+{
+	enum { IO_BYTES = MEMBER_TURN_BYTES / 2, READS = 5 };
+	struct rig *r = rig_new();
+	uint8_t *buf = calloc(1, IO_BYTES);
+	struct iovec iov = {buf, IO_BYTES};
+	struct raid_io ios[READS];
+
+	for (int i = 0; i < READS; i++) {
+		ios[i] = (struct raid_io){
+			.op = RAID_IO_READ, .len = IO_BYTES, .iov = &iov, .iovcnt = 1};
+		list_init(&ios[i].link);
+		member_io_start(&r->members, &r->port, &ios[i]);
+	}
+	assert_int_equal(r->members.used, 0);
+	member_io_end_turn(&r->members);
+	assert_int_equal(r->members.used, 2);
+	assert_false(list_empty(&r->members.later));
+	member_io_cancel(&r->members, &ios[READS - 1]); /* never started: gone at once */
+	for (int i = 0; i < READS; i++) {
+		struct member_result result = next(r);
+
+		assert_int_equal(result.res, result.io == &ios[READS - 1] ? -ECANCELED : 0);
+	}
+	assert_true(list_empty(&r->members.later));
+	free(buf);
 	rig_free(r);
 }
 
@@ -265,6 +297,7 @@ int main(void)
 		cmocka_unit_test(test_a_file_that_shrank_is_not_made_longer),
 		cmocka_unit_test(test_flush_zero_and_discard),
 		cmocka_unit_test(test_workers_are_capped),
+		cmocka_unit_test(test_cached_reads_are_bounded_by_turn),
 		cmocka_unit_test(test_cancel),
 		cmocka_unit_test(test_port_without_descriptor),
 	};
