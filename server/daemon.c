@@ -106,20 +106,29 @@ static enum log_level event_level(enum raid_event_type type)
 	return LOG_LEVEL_ERROR;
 }
 
+static bool happens_once(enum raid_event_type type)
+{
+	return type == RAID_EV_MEMBER_FAILED || type == RAID_EV_MEMBER_GONE ||
+	       type == RAID_EV_FLUSH_LOST || type == RAID_EV_READ_ONLY;
+}
+
 static void on_raid_event(void *ctx, const struct array_instance *ai, const struct raid_event *ev)
 {
+	void (*say)(enum log_level level, const char *fmt, ...);
 	char where[96] = "";
 
 	if (ev->len) {
 		snprintf(where, sizeof where, " offset=%llu length=%llu",
 			 (unsigned long long)ev->maddr, (unsigned long long)ev->len);
 	}
-	/* A failing disk can say this often, so it is limited as a hostile peer is. */
-	log_limited(event_level(ev->type), "%s array=%s%s%s%s%s%s%s%s%s", raid_event_name(ev->type),
-		    ai->name, ev->member < ai->members ? " member=" : "",
-		    ev->member < ai->members ? ai->member[ev->member].path : "", where,
-		    ev->err ? " error=\"" : "", ev->err ? strerror(-ev->err) : "",
-		    ev->err ? "\"" : "", ev->why ? ": " : "", ev->why ? ev->why : "");
+	/* A failing disk can say this often, so it is limited as a hostile peer is; what happens
+	 * once to a member or an array must not drown in it. */
+	say = happens_once(ev->type) ? log_write : log_limited;
+	say(event_level(ev->type), "%s array=%s%s%s%s%s%s%s%s%s", raid_event_name(ev->type),
+	    ai->name, ev->member < ai->members ? " member=" : "",
+	    ev->member < ai->members ? ai->member[ev->member].path : "", where,
+	    ev->err ? " error=\"" : "", ev->err ? strerror(-ev->err) : "", ev->err ? "\"" : "",
+	    ev->why ? ": " : "", ev->why ? ev->why : "");
 }
 
 static void on_events_dropped(void *ctx, uint64_t events)
