@@ -8,7 +8,6 @@
 #include <sys/socket.h>
 #include <liburing.h>
 
-#include "raid/base/bytes.h"
 #include "raid/base/check.h"
 #include "raid/why.h"
 #include "server/log.h"
@@ -19,8 +18,6 @@ enum {
 	SEND_IOV_TOTAL = 8192, /* vectors of all sends of one submission */
 	SEND_MSGS = 1024,
 	BUFFER_GROUP = 0,
-	SMALL_SENDS_BYTES = 65536, /* a socket takes as much at once, as a rule */
-	SMALL_SENDS_WAIT_NS = 100000,
 };
 
 struct ring {
@@ -34,10 +31,6 @@ struct ring {
 	struct msghdr msgs[SEND_MSGS];
 	struct iovec iov[SEND_IOV_TOTAL];
 	uint32_t msgs_used, iov_used;
-
-	/* Sends of this submission, as long as they are small. Their completions come with the
-	 * submission itself and are nothing to wake up for. */
-	uint32_t sends, sends_bytes;
 };
 
 uint64_t ring_user_encode(struct ring_user user)
@@ -199,39 +192,23 @@ static void submitted(struct ring *r)
 	}
 }
 
-static int sleep_until(struct ring *r, unsigned count, uint64_t timeout_ns)
-{
-	struct io_uring_cqe *cqe;
-	struct __kernel_timespec ts = {
-		.tv_sec = timeout_ns / 1000000000,
-		.tv_nsec = timeout_ns % 1000000000,
-	};
-
-	if (timeout_ns == RING_FOREVER) {
-		return io_uring_submit_and_wait(&r->uring, count);
-	}
-	return io_uring_submit_and_wait_timeout(&r->uring, &cqe, count, &ts, NULL);
-}
-
-/*
- * With small sends in the submission wait for one completion more than theirs: else each reply
- * costs a turn of its own that finds nothing but that it was sent. A send that does not complete at
- * once (the client does not read) makes us late by SMALL_SENDS_WAIT_NS at most.
- */
-static int wait_for_some(struct ring *r, uint64_t timeout_ns)
-{
-	if (r->sends && r->sends_bytes <= SMALL_SENDS_BYTES) {
-		return sleep_until(r, 1 + r->sends, min_u64(timeout_ns, SMALL_SENDS_WAIT_NS));
-	}
-	return sleep_until(r, 1, timeout_ns);
-}
-
 int ring_wait(struct ring *r, uint64_t timeout_ns)
 {
-	int res = timeout_ns ? wait_for_some(r, timeout_ns)
-			     : io_uring_submit_and_get_events(&r->uring);
+	struct io_uring_cqe *cqe;
+	int res;
 
-	r->sends = r->sends_bytes = 0;
+	if (!timeout_ns) {
+		res = io_uring_submit_and_get_events(&r->uring);
+	} else if (timeout_ns == RING_FOREVER) {
+		res = io_uring_submit_and_wait(&r->uring, 1);
+	} else {
+		struct __kernel_timespec ts = {
+			.tv_sec = timeout_ns / 1000000000,
+			.tv_nsec = timeout_ns % 1000000000,
+		};
+
+		res = io_uring_submit_and_wait_timeout(&r->uring, &cqe, 1, &ts, NULL);
+	}
 	submitted(r);
 	return res < 0 && !interrupted(res) ? res : 0;
 }
@@ -320,10 +297,6 @@ void ring_send(struct ring *r, int fd, bool socket, const struct iovec *iov, uin
 
 		*msg = (struct msghdr){.msg_iov = copy, .msg_iovlen = n};
 		io_uring_prep_sendmsg(sqe, fd, msg, MSG_NOSIGNAL | MSG_WAITALL);
-		r->sends++;
-		for (uint32_t i = 0; i < n; i++) {
-			r->sends_bytes += min_u64(iov[i].iov_len, SMALL_SENDS_BYTES + 1);
-		}
 	} else {
 		io_uring_prep_writev(sqe, fd, copy, n, (__u64)-1);
 	}
