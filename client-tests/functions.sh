@@ -239,7 +239,7 @@ rawnbd_test()
 		truncate -s 64M "$tmp/x.img"
 		set -- --build "x:raid0:$tmp/x.img"
 	fi
-	PYTHONPATH="$top/client-tests" PYTHONDONTWRITEBYTECODE=1 raidd "$@" --run "exec python3 '$tmp/raw.py'" ||
+	BUILD="$BUILD" PYTHONPATH="$top/client-tests" PYTHONDONTWRITEBYTECODE=1 raidd "$@" --run "exec python3 '$tmp/raw.py'" ||
 		fail "see above"
 }
 
