@@ -107,11 +107,21 @@ void late_reads(struct shard *sh)
 	}
 }
 
-/* The core was asked to fail the member of a late read. */
+/* The core was asked to fail the member of a late read. Meanwhile another late io of the fragment,
+ * where copies are equal, may have made it shed this one: then nobody waits for it any more. */
 void late_judged(struct shard *sh, struct slot *s)
 {
-	if (s->owner == SLOT_DATA && s->verdict == SLOT_MEMBER_FAILED && !s->late) {
-		wait_shed(sh, s->of, s);
+	struct frag *f = s->of;
+
+	if (s->owner != SLOT_DATA || s->verdict != SLOT_MEMBER_FAILED || s->late) {
+		return;
+	}
+	if (f->state == FRAG_SHED) {
+		MARK(late_judged_shed);
+		iop_stop_waiting(s);
+		iop_cancel(sh->iop, s);
+	} else {
+		wait_shed(sh, f, s);
 	}
 }
 
