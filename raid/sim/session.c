@@ -226,6 +226,7 @@ static void run(struct world *w, bool read_only)
 	w->live_ops = 0;
 	w->cmd_out = false;
 	w->idle_steps = 0;
+	w->last_step_ns = w->clock.now_ns;
 	memset(w->immune, 0, w->layout.sectors);
 	memset(w->troubled, 0, w->layout.sectors);
 	memset(w->client, 0, sizeof w->client);

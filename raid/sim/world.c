@@ -309,7 +309,13 @@ static void step(struct world *w, uint64_t inputs)
 	if (broken) {
 		sim_fail("raid_check: %s", broken);
 	}
-	w->idle_steps = inputs + outputs > 0 ? 0 : w->idle_steps + 1;
+	/* Waking once a deadline for an io that hangs is waiting, not spinning. */
+	if (inputs + outputs > 0 || w->clock.now_ns - w->last_step_ns >= 100 * SIM_MS) {
+		w->idle_steps = 0;
+	} else {
+		w->idle_steps++;
+	}
+	w->last_step_ns = w->clock.now_ns;
 	if (w->idle_steps > IDLE_STEPS_MAX) {
 		sim_fail("the engine asks to be stepped and does nothing: %u requests, %s, command "
 			 "%s",

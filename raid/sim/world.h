@@ -169,7 +169,8 @@ struct world {
 	uint64_t events_written; /* highest in a superblock that was issued, over all sessions */
 	uint64_t last_clean_checked; /* events of the last clean superblock that was judged */
 	struct sb last_sb;	     /* the superblock it stood in */
-	uint64_t idle_steps;
+	uint64_t idle_steps;	     /* in a row that did nothing, close together */
+	uint64_t last_step_ns;
 	struct list graveyard; /* freed payloads, poisoned */
 	uint32_t buried;
 	/* scenarios */
