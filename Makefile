@@ -71,6 +71,7 @@ LIBRAID := $(B)/libraid.a
 LIBSERVER := $(B)/libserver.a
 RAIDTEST := $(B)/libraidtest.a
 
+RAID_LIBS = $(shell $(PKG_CONFIG) --libs libisal)
 SERVER_PKGS := liburing libevent_core libevent_extra libconfuse jansson blkid
 SERVER_LIBS = $(shell $(PKG_CONFIG) --libs $(SERVER_PKGS))
 RAIDTEST_LIBS = $(shell $(PKG_CONFIG) --libs jansson libcrypto libzstd)
@@ -131,13 +132,13 @@ $(LIBSERVER): $(call obj,$(SERVER_SRC)) $(B)/sources
 	$(archive)
 
 $(B)/nbd-raidd: $(call obj,$(DAEMON_MAIN)) $(LIBSERVER) $(LIBRAID)
-	$(call link,$(SERVER_LIBS))
+	$(call link,$(SERVER_LIBS) $(RAID_LIBS))
 
 $(B)/nbd-raidctl: $(call obj,$(CTL_MAIN)) $(LIBSERVER) $(LIBRAID) $(B)/sources
-	$(call link,$(SERVER_LIBS))
+	$(call link,$(SERVER_LIBS) $(RAID_LIBS))
 
 $(B)/raid-sim: $(call simobj,$(SIM_SRC) $(RAID_SRC)) $(B)/sources
-	$(call link)
+	$(call link,$(RAID_LIBS))
 
 # What tests of raid/ share: the files there that are not test programs themselves.
 $(RAIDTEST): $(call obj,$(RAIDTEST_SRC)) $(B)/sources
@@ -145,19 +146,19 @@ $(RAIDTEST): $(call obj,$(RAIDTEST_SRC)) $(B)/sources
 
 $(B)/tests/raid-%: $(B)/obj/raid/tests/%.o $(RAIDTEST) $(LIBRAID)
 	@mkdir -p $(@D)
-	$(call link,$(RAIDTEST_LIBS) $(CMOCKA_LIBS))
+	$(call link,$(RAIDTEST_LIBS) $(RAID_LIBS) $(CMOCKA_LIBS))
 
 $(B)/tests/server-%: $(B)/obj/server/tests/%.o $(LIBSERVER) $(LIBRAID)
 	@mkdir -p $(@D)
-	$(call link,$(SERVER_LIBS) $(CMOCKA_LIBS))
+	$(call link,$(SERVER_LIBS) $(RAID_LIBS) $(CMOCKA_LIBS))
 
 $(addprefix $(B)/fuzz/,$(RAID_FUZZ)): $(B)/fuzz/%: $(B)/obj/raid/fuzz/%.o $(B)/obj/raid/fuzz/driver.o $(LIBRAID)
 	@mkdir -p $(@D)
-	$(call link)
+	$(call link,$(RAID_LIBS))
 
 $(addprefix $(B)/fuzz/,$(SERVER_FUZZ)): $(B)/fuzz/%: $(B)/obj/server/fuzz/%.o $(B)/obj/raid/fuzz/driver.o $(LIBSERVER) $(LIBRAID)
 	@mkdir -p $(@D)
-	$(call link,$(SERVER_LIBS))
+	$(call link,$(SERVER_LIBS) $(RAID_LIBS))
 
 $(B)/client-tests/%: $(B)/obj/client-tests/%.o
 	@mkdir -p $(@D)
