@@ -130,8 +130,10 @@ static void run_commands(struct raid_array *a)
 		} else if (cmd->op == RAID_CMD_STOP) {
 			CHECK(!a->unanswered);
 			a->stopping = cmd;
-		} else {
+		} else if (cmd->op == RAID_CMD_FAIL) {
 			cmd_fail(a, cmd);
+		} else {
+			cmd_answer(a, cmd, why_set(cmd->why, -ENOTSUP, "not yet possible"));
 		}
 	}
 }
@@ -338,6 +340,16 @@ const char *raid_event_name(enum raid_event_type type)
 		[RAID_EV_FLUSH_LOST] = "flush-lost",
 		[RAID_EV_SB_ERROR] = "superblock-error",
 		[RAID_EV_READ_ONLY] = "read-only",
+		[RAID_EV_MEMBER_ADDED] = "member-added",
+		[RAID_EV_MEMBER_REMOVED] = "member-removed",
+		[RAID_EV_SPARE_ACTIVE] = "spare-active",
+		[RAID_EV_SYNC_STARTED] = "sync-started",
+		[RAID_EV_SYNC_PROGRESS] = "sync-progress",
+		[RAID_EV_SYNC_FINISHED] = "sync-finished",
+		[RAID_EV_MISMATCH] = "mismatch",
+		[RAID_EV_BAD_BLOCK] = "bad-block",
+		[RAID_EV_BITMAP_ERROR] = "bitmap-error",
+		[RAID_EV_ROW_INCONSISTENT] = "row-inconsistent",
 	};
 
 	return name[type];

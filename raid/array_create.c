@@ -266,6 +266,8 @@ static void fill_view_slot(struct core *c, const struct shape *s, const struct m
 
 	*vs = (struct view_slot){
 		.in_sync = true,
+		.writes = true,
+		.good_below = UINT64_MAX,
 		.write_mostly = m->has_sb && m->sb->devflags & SB_DEV_WRITE_MOSTLY,
 		.rotational = m->props.rotational,
 		.can_punch = m->props.can_punch,
@@ -341,6 +343,11 @@ static void fill_core(struct raid_array *a, const struct raid_config *cfg, const
 	list_init(&c->ask.judged);
 	list_init(&c->ask.flush);
 	list_init(&c->ask.flushed);
+	list_init(&c->ask.intent);
+	list_init(&c->ask.intent_granted);
+	list_init(&c->ask.intent_ended);
+	list_init(&c->ask.sync);
+	list_init(&c->ask.synced);
 	c->view = (struct view){
 		.generation = 1,
 		.members_generation = 1,
@@ -354,7 +361,7 @@ static void fill_core(struct raid_array *a, const struct raid_config *cfg, const
 					 ? as->resync_offset * RAID_SECTOR_BYTES
 					 : UINT64_MAX,
 	};
-	for (uint32_t k = 0; k < RAID_SLOTS_MAX; k++) {
+	for (uint32_t k = 0; k < VIEW_SLOTS; k++) {
 		c->view.slot[k].member = UINT32_MAX;
 	}
 	c->meta = (struct meta){

@@ -26,6 +26,8 @@ static void set_state(struct member *m, enum raid_member_state to)
 		[RAID_MEMBER_ABSENT] = 0,
 		[RAID_MEMBER_IN_SYNC] = 1 << RAID_MEMBER_LEAVING,
 		[RAID_MEMBER_SPARE] = 1 << RAID_MEMBER_LEAVING,
+		[RAID_MEMBER_REBUILDING] = 1 << RAID_MEMBER_LEAVING,
+		[RAID_MEMBER_REPLACEMENT] = 1 << RAID_MEMBER_LEAVING,
 		[RAID_MEMBER_LEAVING] = 1 << RAID_MEMBER_FAULTY,
 		[RAID_MEMBER_FAULTY] = 0,
 	};
@@ -50,6 +52,8 @@ enum member_fail_result member_fail(struct core *c, uint32_t i, struct raid_even
 	if (m->state == RAID_MEMBER_IN_SYNC) {
 		c->present[m->slot] = false;
 		c->view.slot[m->slot].in_sync = false;
+		c->view.slot[m->slot].writes = false;
+		c->view.slot[m->slot].good_below = 0;
 		c->view.members_generation++;
 	}
 	set_state(m, RAID_MEMBER_LEAVING);

@@ -116,13 +116,19 @@ struct raid_limits {
 	uint32_t
 		read_errors_max; /* repaired read errors before a member is failed … (default 20) */
 	uint32_t read_errors_window_s; /* … within this time (default 3600) */
+	uint32_t merge_hold_us; /* parity: a partial row may wait for its neighbour (default 200) */
+	uint32_t members_extra; /* places for devices attached later (default 16) */
+	uint64_t sync_min_bps,
+		sync_max_bps;	 /* a second and member (default 1 MB, 200 MB; 0: none) */
+	uint32_t sync_target_ms; /* what a foreground request may take while a sync runs (20) */
 };
 
 #define RAID_LIMITS_DEFAULT                                                                        \
 	{                                                                                          \
 		.frags = 1024, .buffer_bytes = 64u << 20, .safe_mode_ms = 200,                     \
 		.read_deadline_ms = 10000, .write_deadline_ms = 30000, .read_errors_max = 20,      \
-		.read_errors_window_s = 3600,                                                      \
+		.read_errors_window_s = 3600, .merge_hold_us = 200, .members_extra = 16,           \
+		.sync_min_bps = 1000000, .sync_max_bps = 200000000, .sync_target_ms = 20,          \
 	}
 
 /* The smallest limits an array of this shape runs with: what the simulator's minimal profile uses.
@@ -137,6 +143,9 @@ struct raid_config {
 	struct raid_limits limits;
 	bool read_only; /* nothing is ever written to any member; WRITE, TRIM, ZERO give -EROFS */
 	uint64_t seed;	/* drives every random choice (utime microseconds) */
+	/* assembly->bitmap exists: its bits as read, packed as on disk, bm_bytes() of them; NULL:
+	 * all are taken as set. Copied. */
+	const uint8_t *bitmap_bits;
 	struct raid_now now;
 };
 
@@ -172,12 +181,50 @@ enum raid_cmd_op {
 	/* Mark a member faulty by hand; refused with -EBUSY when it holds the last copy of
 	   anything. */
 	RAID_CMD_FAIL,
+	/* Take a FAULTY or SPARE member out of the array: afterwards its place may be used again
+	 * and its device closed. -EBUSY while it is needed or its ios are out. */
+	RAID_CMD_REMOVE,
+	/*
+	 * Attach a device. If its superblock says that it is a member of this array that was away
+	 * and its slot is empty, it comes back (with a bitmap only what it missed is copied);
+	 * otherwise it becomes a spare, and a slot that is empty is rebuilt onto it at once.
+	 * readd_only: the former, or -ENOENT. On success member is its index.
+	 */
+	RAID_CMD_ADD,
+	/* Copy a member to a spare while it serves; then the spare takes its slot. with: which
+	   spare, UINT32_MAX: the smallest that fits. */
+	RAID_CMD_REPLACE,
+	/* Begin, or end, work on the whole array: sync says what. -EBUSY while other work runs. */
+	RAID_CMD_SYNC,
+	RAID_CMD_SYNC_SPEED, /* min_bps, max_bps, from now on; nothing is restarted */
+	RAID_CMD_BITMAP_ADD, /* bitmap_chunk_bytes, 0: as create chooses */
+	RAID_CMD_BITMAP_REMOVE,
 };
+
+enum raid_sync_action {
+	RAID_SYNC_IDLE, /* CMD_SYNC: end a check or repair; a resync or rebuild begins again */
+	RAID_SYNC_CHECK,
+	RAID_SYNC_REPAIR,
+	RAID_SYNC_RESYNC,  /* after an unclean stop, or of a new array */
+	RAID_SYNC_REBUILD, /* onto members that are not in sync */
+	RAID_SYNC_REPLACE, /* onto replacements */
+};
+
+struct asm_candidate; /* raid/assemble.h */
 
 struct raid_cmd {
 	enum raid_cmd_op op;
-	uint32_t member; /* FAIL */
+	uint32_t member; /* FAIL, REMOVE, REPLACE; ADD: the answer */
 	void *user;
+	const struct asm_candidate *candidate; /* ADD: what was read from the device; until done */
+	struct raid_member_props props;	       /* ADD */
+	bool readd_only;		       /* ADD */
+	bool write_mostly, failfast;	       /* ADD: flags of a new member */
+	uint8_t device_uuid[16];	       /* ADD: for a device that has none; random */
+	uint32_t with;			       /* REPLACE */
+	enum raid_sync_action sync;	       /* SYNC: IDLE, CHECK or REPAIR */
+	uint64_t min_bps, max_bps;	       /* SYNC_SPEED: bytes a second and member */
+	uint32_t bitmap_chunk_bytes;	       /* BITMAP_ADD */
 
 	int res; /* valid from raid_next_cmd */
 	char why[RAID_WHY_BYTES];
@@ -199,10 +246,22 @@ enum raid_event_type {
 	RAID_EV_WRITE_ERROR,	 /* err, before the retry */
 	RAID_EV_LAST_COPY_ERROR, /* an error the client gets because no other copy exists */
 	RAID_EV_DEADLINE,	 /* a member did not answer in time; len is the wait in ms */
-	RAID_EV_FLUSH_LOST, /* a flush failed on a last copy: FLUSH and FUA answer EIO from now on
-			     */
-	RAID_EV_SB_ERROR,   /* a superblock could not be written */
-	RAID_EV_READ_ONLY,  /* the array takes no more writes; text in why */
+	RAID_EV_FLUSH_LOST,   /* a flush failed on a last copy: FLUSH and FUA answer EIO from now on
+			       */
+	RAID_EV_SB_ERROR,     /* a superblock could not be written */
+	RAID_EV_READ_ONLY,    /* the array takes no more writes; text in why */
+	RAID_EV_MEMBER_ADDED, /* a device became a spare or came back */
+	RAID_EV_MEMBER_REMOVED,
+	RAID_EV_SPARE_ACTIVE,  /* a rebuild onto member is done: it is in sync */
+	RAID_EV_SYNC_STARTED,  /* why: the action's name; member: the target, if it is one */
+	RAID_EV_SYNC_PROGRESS, /* every 20 %: len is the percentage */
+	RAID_EV_SYNC_FINISHED, /* len: mismatched sectors; err: -ECANCELED if it was ended */
+	RAID_EV_MISMATCH,     /* maddr, len: where (bytes of the component; level 10: of the array);
+				 member: the wrong one, where redundancy tells */
+	RAID_EV_BAD_BLOCK,    /* maddr, len of member went into its bad-block log */
+	RAID_EV_BITMAP_ERROR, /* a bitmap page could not be written; the member is failed */
+	RAID_EV_ROW_INCONSISTENT, /* rule 6: a row could not be put back; addr of the row in maddr
+				   */
 };
 
 struct raid_event {
@@ -246,7 +305,9 @@ enum raid_member_state {
 	RAID_MEMBER_ABSENT,
 	RAID_MEMBER_IN_SYNC,
 	RAID_MEMBER_SPARE,
-	RAID_MEMBER_LEAVING, /* failed; some of its ios are still out */
+	RAID_MEMBER_REBUILDING,	 /* holds a slot, good up to its recovery_offset */
+	RAID_MEMBER_REPLACEMENT, /* is being filled from the member of its slot */
+	RAID_MEMBER_LEAVING,	 /* failed; some of its ios are still out */
 	RAID_MEMBER_FAULTY,
 };
 
@@ -262,6 +323,8 @@ struct raid_member_status {
 	int32_t slot; /* -1: none */
 	uint64_t reads, writes, read_bytes, write_bytes, read_errors, write_errors, corrected;
 	uint32_t in_flight;
+	uint32_t bad_blocks;	  /* entries of its bad-block log */
+	uint64_t recovery_offset; /* bytes that are good; UINT64_MAX: all */
 };
 
 struct raid_status {
@@ -274,6 +337,19 @@ struct raid_status {
 	uint32_t frags, frags_max; /* now, high-water mark */
 	uint64_t buffer_bytes_used, buffer_bytes_max;
 	uint64_t sb_updates, flush_rounds, events_dropped;
+	struct {
+		enum raid_sync_action action; /* IDLE: nothing runs */
+		bool waiting; /* there is something to do, but nobody writes yet, or no member */
+		uint64_t done, total; /* bytes of the component (level 10 resync: of the array) */
+		uint64_t bps, eta_s;  /* now; UINT64_MAX: not known */
+		uint64_t mismatch_sectors; /* of the last or running check or repair */
+		uint64_t min_bps, max_bps;
+	} sync;
+	struct {
+		bool present;
+		uint32_t chunk_bytes;
+		uint64_t chunks, dirty;
+	} bitmap;
 	struct raid_member_status member[RAID_MEMBERS_MAX];
 };
 

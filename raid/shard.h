@@ -152,8 +152,8 @@ struct shard {
 	struct slot_pool pool;
 	struct range_table ranges;
 
-	uint32_t late[RAID_SLOTS_MAX]; /* ios of a slot past their deadline and still out */
-	bool no_punch[RAID_SLOTS_MAX], no_zero[RAID_SLOTS_MAX]; /* found out by trying */
+	uint32_t late[VIEW_SLOTS]; /* ios of a slot past their deadline and still out */
+	bool no_punch[VIEW_SLOTS], no_zero[VIEW_SLOTS]; /* found out by trying */
 
 	uint32_t kits;
 	struct kit kit[SHARD_KITS_MAX];

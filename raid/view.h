@@ -20,8 +20,18 @@
 #include "raid/geometry.h"
 #include "raid/types.h"
 
+/*
+ * slot[k] is the member that holds slot k of the geometry, slot[VIEW_TWIN + k] the replacement that
+ * is being filled from it. struct slot.gslot counts the same way.
+ */
+enum { VIEW_TWIN = RAID_SLOTS_MAX, VIEW_SLOTS = 2 * RAID_SLOTS_MAX };
+
 struct view_slot {
-	bool in_sync; /* read from it, write to it */
+	bool in_sync; /* every block of it is good: read from it, write to it */
+	bool writes;  /* it gets the slot's writes: in sync, being rebuilt, or a replacement */
+	/* Being rebuilt: its blocks below this are good (bytes from data_offset, as far as all
+	 * earlier ones are done). in_sync: UINT64_MAX; nobody: 0. See view_good(). */
+	uint64_t good_below;
 	bool write_mostly;
 	bool rotational;
 	bool can_punch, can_zero;
@@ -40,14 +50,60 @@ struct view {
 	 * start): the largest logical block or memory alignment of any member. */
 	uint32_t unit;
 	bool redundant;
-	bool read_only;		/* nothing is written, ever */
-	bool broken;		/* no more writes: superblocks can no longer be kept */
-	bool flush_lost;	/* FLUSH and FUA answer -EIO */
-	bool write_open;	/* superblocks say dirty: data may be written */
-	bool fail_pending;	/* a member failed and the survivors do not say so durably yet */
-	bool any_bad;		/* some member lists bad blocks */
-	uint64_t unsynced_from; /* array byte from which copies may differ */
-	struct view_slot slot[RAID_SLOTS_MAX];
+	bool read_only;	   /* nothing is written, ever */
+	bool broken;	   /* no more writes: superblocks can no longer be kept */
+	bool flush_lost;   /* FLUSH and FUA answer -EIO */
+	bool write_open;   /* superblocks say dirty: data may be written */
+	bool fail_pending; /* a member failed and the survivors do not say so durably yet */
+	bool any_bad;	   /* some member lists bad blocks */
+	/* From here on copies may differ, or parity be stale: array bytes for levels 1 and 10,
+	 * bytes of the component for 4, 5 and 6. With a bitmap only where it says so:
+	 * view_unsynced(). */
+	uint64_t unsynced_from;
+	/* Rebuild of parity levels: steps of sync_step bytes are done in any order; bit i: step i
+	 * after good_below of the members being rebuilt is done. */
+	uint64_t sync_done_mask;
+	uint32_t sync_step;
+	struct view_slot slot[VIEW_SLOTS];
+};
+
+/*
+ * Is [lo, hi) (bytes from data_offset) good on this member? Rebuilt steps beyond good_below count
+ * when they are whole in the mask.
+ */
+static inline bool view_good(const struct view *v, uint32_t gslot, uint64_t lo, uint64_t hi)
+{
+	const struct view_slot *s = &v->slot[gslot];
+
+	if (hi <= s->good_below) {
+		return true;
+	}
+	if (!s->writes || s->in_sync || !v->sync_done_mask) {
+		return s->in_sync;
+	}
+	for (uint64_t at = lo > s->good_below ? lo : s->good_below; at < hi;) {
+		uint64_t step = (at - s->good_below) / v->sync_step;
+
+		if (step >= 64 || !(v->sync_done_mask >> step & 1)) {
+			return false;
+		}
+		at = s->good_below + (step + 1) * v->sync_step;
+	}
+	return true;
+}
+
+/*
+ * A write and the bitmap (rule 3; md-format §11.2). BEGIN: before data goes anywhere; answered on
+ * intent_granted when the bits of [lo, hi) are durable. END: the write is over; missed: some member
+ * that should have it does not. Units as of view.unsynced_from, widened by the core to chunks.
+ * Without a bitmap the core grants at once. The struct is the asker's until BEGIN is granted, and
+ * from its END until it comes back on intent_ended.
+ */
+struct ask_intent {
+	struct list link;
+	uint64_t lo, hi;
+	bool end;
+	bool missed;
 };
 
 /* Repaired read errors of one slot since the core last looked. */
@@ -66,12 +122,16 @@ struct ask {
 	struct list failed, judged;
 	/* struct ask_flush: flush, then go on. Answer: on flushed, with res. */
 	struct list flush, flushed;
+	/* struct ask_intent; answers on granted and ended, in order */
+	struct list intent, intent_granted, intent_ended;
+	/* struct sync_op (sync_op.h): the core's work orders to the shard, and what came of them */
+	struct list sync, synced;
 	bool need_dirty;	/* writes wait for view.write_open */
 	uint32_t writes_active; /* fragments and repairs that write or are going to */
 	uint64_t idle_since_ns; /* when writes_active last became 0 */
 	uint64_t differ_from; /* a write failed on some copies: from this array byte they differ */
 	bool repaired_any;
-	struct ask_repaired repaired[RAID_SLOTS_MAX];
+	struct ask_repaired repaired[VIEW_SLOTS];
 };
 
 #endif

@@ -35,8 +35,12 @@ static const char *array_state(const struct served *s, const struct raid_status 
 static const char *member_state(enum raid_member_state state)
 {
 	static const char *const names[] = {
-		[RAID_MEMBER_ABSENT] = "absent", [RAID_MEMBER_IN_SYNC] = "in-sync",
-		[RAID_MEMBER_SPARE] = "spare",	 [RAID_MEMBER_LEAVING] = "leaving",
+		[RAID_MEMBER_ABSENT] = "absent",
+		[RAID_MEMBER_IN_SYNC] = "in-sync",
+		[RAID_MEMBER_SPARE] = "spare",
+		[RAID_MEMBER_REBUILDING] = "rebuilding",
+		[RAID_MEMBER_REPLACEMENT] = "replacement",
+		[RAID_MEMBER_LEAVING] = "leaving",
 		[RAID_MEMBER_FAULTY] = "faulty",
 	};
 

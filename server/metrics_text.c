@@ -249,8 +249,12 @@ static void member_sample(struct text *t, const char *name, const struct metrics
 static void put_member_states(struct text *t, const struct metrics_array *a)
 {
 	static const char *const names[] = {
-		[RAID_MEMBER_ABSENT] = "absent", [RAID_MEMBER_IN_SYNC] = "in-sync",
-		[RAID_MEMBER_SPARE] = "spare",	 [RAID_MEMBER_LEAVING] = "leaving",
+		[RAID_MEMBER_ABSENT] = "absent",
+		[RAID_MEMBER_IN_SYNC] = "in-sync",
+		[RAID_MEMBER_SPARE] = "spare",
+		[RAID_MEMBER_REBUILDING] = "rebuilding",
+		[RAID_MEMBER_REPLACEMENT] = "replacement",
+		[RAID_MEMBER_LEAVING] = "leaving",
 		[RAID_MEMBER_FAULTY] = "faulty",
 	};
 

@@ -117,7 +117,7 @@ struct answer {
 	uint64_t at_ns;
 };
 
-enum { EVENT_TYPES = RAID_EV_READ_ONLY + 1, ANSWERS_MAX = 4096 };
+enum { EVENT_TYPES = RAID_EV_ROW_INCONSISTENT + 1, ANSWERS_MAX = 4096 };
 
 struct world_stats {
 	uint64_t seeds, sessions, crashes, stops, requests, ios, steps, client_errors,
