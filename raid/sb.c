@@ -247,10 +247,19 @@ static bool on_device(const struct sb *sb, uint64_t dev_sectors, int32_t offset,
 
 static int check_areas(const struct sb *sb, uint64_t dev_sectors, char why[RAID_WHY_BYTES])
 {
+	const char *what;
+
 	if ((sb->feature_map & SB_FEATURE_BITMAP) &&
 	    !on_device(sb, dev_sectors, sb->bitmap_offset, 1)) {
 		return impossible(why, "its bitmap is not on the device, offset",
 				  sb->bitmap_offset);
+	}
+	if ((sb->feature_map & SB_FEATURE_BITMAP) &&
+	    !sb_room(sb, dev_sectors, sb->bitmap_offset, SB_AREA_BITMAP, &what)) {
+		snprintf(why, RAID_WHY_BYTES,
+			 "superblock is damaged: it places the bitmap (offset %d sectors) on %s",
+			 sb->bitmap_offset, what);
+		return -EUCLEAN;
 	}
 	if ((sb->feature_map & PPL_FEATURES) &&
 	    !on_device(sb, dev_sectors, sb->ppl_offset, sb->ppl_size)) {

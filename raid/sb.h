@@ -129,6 +129,19 @@ uint32_t sb_encode(const struct sb *sb, uint32_t block, uint8_t buf[SB_BYTES_MAX
 /* md-format §5 over an encoded superblock. */
 uint32_t sb_checksum(const uint8_t *buf, uint32_t max_dev);
 
+/* What takes room beside the data and can be placed. */
+enum sb_area { SB_AREA_BITMAP, SB_AREA_PPL, SB_AREA_BBLOG };
+
+/*
+ * Sectors that area could have at super_offset + offset: up to what comes next on the device
+ * (superblock, data, another area, the end), 0 if the place is taken or not on the device. A
+ * bitmap's length is not in the superblock: it is in nobody's way here. next, if not NULL, is told
+ * what ends the room, in words. For superblocks whose data lies on the device (sb_decode() checks
+ * that).
+ */
+uint64_t sb_room(const struct sb *sb, uint64_t dev_sectors, int64_t offset, enum sb_area area,
+		 const char **next);
+
 /* What a member says of itself: dev_roles[dev_number], SB_ROLE_SPARE if dev_number ≥ max_dev. */
 uint16_t sb_own_role(const struct sb *sb);
 

@@ -201,6 +201,20 @@ static void take_expect(const json_t *expect, struct golden *g)
 	}
 }
 
+static void take_bitmap(const json_t *bitmap, struct golden *g)
+{
+	g->bitmap = json_is_object(bitmap);
+	g->bitmap_offset_bytes = number(bitmap, "offset_bytes");
+	g->bitmap_chunk_bytes = (uint32_t)number(bitmap, "chunk_bytes");
+	g->bitmap_bits = number(bitmap, "bits");
+	g->bitmap_dirty_bits = number(bitmap, "dirty_bits");
+	g->bitmap_first = number(bitmap, "dirty_first");
+	g->bitmap_last = number(bitmap, "dirty_last");
+	g->bitmap_events = number(bitmap, "events");
+	g->bitmap_events_cleared = number(bitmap, "events_cleared");
+	g->bitmap_sync_sectors = number(bitmap, "sync_sectors");
+}
+
 static void take_content(const json_t *content, struct golden *g)
 {
 	char hex[GOLDEN_TEXT];
@@ -236,6 +250,7 @@ static void take_array(const json_t *root, struct golden *g)
 	g->array_bytes = number(root, "array_bytes");
 	take_expect(expect, g);
 	take_content(json_object_get(root, "content"), g);
+	take_bitmap(json_object_get(root, "bitmap"), g);
 	json_array_foreach(json_object_get(root, "members"), i, value)
 	{
 		assert_in_range(i, 0, RAID_SLOTS_MAX - 1);

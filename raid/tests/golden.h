@@ -69,6 +69,13 @@ struct golden {
 	uint32_t segments;
 	struct golden_segment segment[GOLDEN_SEGMENTS];
 
+	/* The write-intent bitmap, as the freshest member has it. */
+	bool bitmap;
+	uint64_t bitmap_offset_bytes; /* on the device */
+	uint32_t bitmap_chunk_bytes;
+	uint64_t bitmap_bits, bitmap_dirty_bits, bitmap_first, bitmap_last;
+	uint64_t bitmap_events, bitmap_events_cleared, bitmap_sync_sectors;
+
 	uint32_t members;
 	struct golden_member member[RAID_SLOTS_MAX];
 };

@@ -176,6 +176,10 @@ static const struct hostile hostile[] = {
 	{"slots all ones", 92, 4, UINT32_MAX, "slots"},
 	{"bitmap before the device", 96, 4, (uint32_t)-9, "bitmap"},
 	{"bitmap on the superblock", 96, 4, 0, "bitmap"},
+	{"bitmap at the superblock's end", 96, 4, 7, "the superblock"},
+	{"bitmap on the log", 96, 4, 16, "the bad-block log"},
+	{"bitmap at the log's end", 96, 4, 23, "the bad-block log"},
+	{"bitmap on the data", 96, 4, 2040, "the data"},
 	{"bitmap far away", 96, 4, INT32_MAX, "bitmap"},
 	{"bitmap far before", 96, 4, (uint32_t)INT32_MIN, "bitmap"},
 };
@@ -280,7 +284,7 @@ static void data_of_1_0_ends_at_the_superblock(void **state)
 
 	sb.version = SB_V1_0;
 	sb.super_offset = 131056;
-	sb.bitmap_offset = -16;
+	sb.feature_map = 0;
 	sb.data_offset = 0;
 	sb.data_size = 131056;
 	sbv_encode(&sb, buf);
