@@ -223,6 +223,11 @@ static int check_config(const struct raid_config *cfg, struct shape *s, char why
 	if (as->decision == ASM_REFUSE || (as->decision == ASM_START_READONLY && !cfg->read_only)) {
 		return why_set(why, -EINVAL, "%s", as->why);
 	}
+	if (as->geometry.parity) {
+		return why_set(why, -ENOTSUP,
+			       "%s is not served by this version; mdadm --assemble runs the array",
+			       geo_level_name(as->geometry.p.level));
+	}
 	err = check_limits(&cfg->limits, why);
 	if (err) {
 		return err;
@@ -465,7 +470,7 @@ static uint64_t row_bytes(const struct geometry *g, uint32_t chunk_bytes)
 	case RAID_LEVEL_10:
 		return (uint64_t)g->p.slots * chunk_bytes / g->copies;
 	default:
-		return 0;
+		return g->row_bytes;
 	}
 }
 

@@ -232,6 +232,12 @@ int asm_build(const struct geo_params *params, const struct asm_candidate *cand,
 	if (err) {
 		return -EINVAL;
 	}
+	if (out->geometry.parity) {
+		return why_set(why, -EINVAL,
+			       "%s needs metadata: without it nobody knows after a crash that the "
+			       "parity may be wrong",
+			       geo_level_name(params->level));
+	}
 	out->decision = ASM_START;
 	out->members = count;
 	out->resync_offset = SB_IN_SYNC;

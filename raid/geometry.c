@@ -173,10 +173,8 @@ int geo_init(struct geometry *g, const struct geo_params *p, char why[RAID_WHY_B
 	case RAID_LEVEL_4:
 	case RAID_LEVEL_5:
 	case RAID_LEVEL_6:
-		return why_set(why, -ENOTSUP,
-			       "%s: this version runs linear, raid0, raid1 and raid10; use the "
-			       "kernel's md for parity arrays",
-			       geo_level_name(p->level));
+		err = geo_parity_init(g, why);
+		break;
 	default:
 		return why_set(why, -ENOTSUP, "unknown raid level %d", (int)p->level);
 	}
@@ -202,6 +200,11 @@ void geo_map(const struct geometry *g, uint64_t addr, uint64_t len, struct geo_p
 		break;
 	case RAID_LEVEL_1:
 		raid1_map(g, addr, len, out);
+		break;
+	case RAID_LEVEL_4:
+	case RAID_LEVEL_5:
+	case RAID_LEVEL_6:
+		geo_parity_map(g, addr, len, out);
 		break;
 	default:
 		geo_raid10_map(g, addr, len, out);
@@ -229,6 +232,10 @@ bool geo_unmap(const struct geometry *g, uint32_t slot, uint64_t maddr, uint64_t
 		*addr = maddr - start;
 		*copy = slot;
 		return *addr / RAID_SECTOR_BYTES < g->array_sectors;
+	case RAID_LEVEL_4:
+	case RAID_LEVEL_5:
+	case RAID_LEVEL_6:
+		return geo_parity_unmap(g, slot, maddr - start, addr);
 	default:
 		return geo_raid10_unmap(g, slot, maddr - start, addr, copy);
 	}
@@ -270,6 +277,10 @@ bool geo_enough(const struct geometry *g, const bool present[RAID_SLOTS_MAX])
 		return slots_present(g, present) == g->p.slots;
 	case RAID_LEVEL_1:
 		return slots_present(g, present) > 0;
+	case RAID_LEVEL_4:
+	case RAID_LEVEL_5:
+	case RAID_LEVEL_6:
+		return slots_present(g, present) >= g->row_data;
 	default:
 		for (uint32_t i = 0; i < geo_raid10_groups(g); i++) {
 			if (!group_present(g, i, present, 0, &has_slot)) {
@@ -294,6 +305,10 @@ bool geo_slot_is_last(const struct geometry *g, const bool present[RAID_SLOTS_MA
 		return true;
 	case RAID_LEVEL_1:
 		return slots_present(g, present) == 1;
+	case RAID_LEVEL_4:
+	case RAID_LEVEL_5:
+	case RAID_LEVEL_6:
+		return slots_present(g, present) <= g->row_data;
 	default:
 		for (uint32_t i = 0; i < geo_raid10_groups(g); i++) {
 			if (group_present(g, i, present, slot, &has_slot) == 1 && has_slot) {
@@ -314,6 +329,10 @@ uint64_t geo_used_sectors(const struct geometry *g, uint32_t slot)
 		return geo_raid0_used_sectors(g, slot);
 	case RAID_LEVEL_1:
 		return g->array_sectors;
+	case RAID_LEVEL_4:
+	case RAID_LEVEL_5:
+	case RAID_LEVEL_6:
+		return g->rows * g->p.chunk_sectors;
 	default:
 		return geo_raid10_used_sectors(g, slot);
 	}

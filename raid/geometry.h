@@ -48,11 +48,17 @@ struct geo_zone {
 struct geometry {
 	struct geo_params p;
 	uint64_t array_sectors; /* exported size */
-	uint32_t copies; /* of every block: 1 for linear and 0; slots for 1; near * far for 10 */
+	uint32_t copies; /* of every block: slots for 1; near * far for 10; 1 for all others */
+	uint32_t parity; /* blocks of a row beside the data: 0; 1 for 4 and 5; 2 for 6 */
 
-	/* RAID 0 and 10 */
+	/* RAID 0, 4, 5, 6, 10 */
 	uint64_t chunk_bytes;
 	uint8_t chunk_shift; /* log2 of it, 0 if it is no power of two (RAID 0 only) */
+
+	/* RAID 4, 5, 6 */
+	uint32_t row_data;  /* data blocks of a row: slots - parity */
+	uint64_t row_bytes; /* of the array */
+	uint64_t rows;
 
 	/* RAID 10 */
 	uint32_t near, far;
@@ -96,28 +102,68 @@ int geo_init(struct geometry *g, const struct geo_params *p, char why[RAID_WHY_B
 /*
  * Map the first piece of [addr, addr+len): fills *out with 1..len bytes starting at addr.
  * addr + len must lie inside the array. Adjacent chunks that are contiguous on all their copies are
- * not merged: a piece never crosses a chunk (linear, RAID 1: a member) boundary.
+ * not merged: a piece never crosses a chunk (linear, RAID 1: a member) boundary. RAID 4, 5, 6: the
+ * one copy is the data block; parity is a matter of rows, see below.
  */
 void geo_map(const struct geometry *g, uint64_t addr, uint64_t len, struct geo_piece *out);
 
 /*
  * The reverse: which array byte lies at maddr of a slot. Returns false for bytes that hold none
- * (metadata, rounding, unused rows). *copy is the index that geo_map() gives this copy.
+ * (metadata, rounding, unused rows, P and Q). *copy is the index that geo_map() gives this copy.
  */
 bool geo_unmap(const struct geometry *g, uint32_t slot, uint64_t maddr, uint64_t *addr,
 	       uint32_t *copy);
 
 /*
  * Can every block be reached with these members? present[slot] tells which slots have an in-sync
- * member. Counted per group of copies, not by number of failures (RAID 10).
+ * member. RAID 10: counted per group of copies, not by number of failures.
  */
 bool geo_enough(const struct geometry *g, const bool present[RAID_SLOTS_MAX]);
 
-/* Would losing this slot too lose the last copy of something? */
+/* Would losing this slot too lose the last copy of something? Parity counts as one or two copies.
+ */
 bool geo_slot_is_last(const struct geometry *g, const bool present[RAID_SLOTS_MAX], uint32_t slot);
 
 /* Highest member sector + 1 (relative to data_offset) that the geometry touches on a slot. */
 uint64_t geo_used_sectors(const struct geometry *g, uint32_t slot);
+
+/* ---- rows of RAID 4, 5, 6 -------------------------------------------------------------------
+ * A row is one chunk of every slot at the same distance from data_offset: row_data chunks of data,
+ * P and for RAID 6 Q. The array's bytes fill row after row. Which slot is what repeats after as
+ * many rows as there are slots.
+ */
+
+#define GEO_NO_SLOT UINT32_MAX
+
+enum geo_role {
+	GEO_ROLE_DATA,
+	GEO_ROLE_P,
+	GEO_ROLE_Q,
+};
+
+struct geo_row {
+	uint32_t data;		      /* blocks, = row_data */
+	uint32_t p, q;		      /* their slots; q is GEO_NO_SLOT for RAID 4 and 5 */
+	uint8_t slot[RAID_SLOTS_MAX]; /* of data block d, in the order of addresses */
+	uint8_t exp[RAID_SLOTS_MAX];  /* power of g that block d has in Q; RAID 4 and 5: d */
+	uint32_t exps; /* highest exponent + 1; more than data where DDF leaves holes */
+};
+
+void geo_row_map(const struct geometry *g, uint64_t row, struct geo_row *out);
+
+/* What a slot holds in a row; *data is which block if it is data. */
+enum geo_role geo_row_role(const struct geometry *g, uint64_t row, uint32_t slot, uint32_t *data);
+
+/* The row of an array address, and the place in it: bytes from the row's first. */
+uint64_t geo_row_of(const struct geometry *g, uint64_t addr, uint64_t *inside);
+
+/* Where a slot's chunk of a row begins on the member, in bytes, data_offset included. */
+uint64_t geo_row_maddr(const struct geometry *g, uint64_t row, uint32_t slot);
+
+/* The row that holds a member's byte, be it data or parity, and the place in the chunk. Returns
+ * false for bytes of no row. */
+bool geo_row_of_maddr(const struct geometry *g, uint32_t slot, uint64_t maddr, uint64_t *row,
+		      uint64_t *inside);
 
 /*
  * Levels and layouts in mdadm's words: "raid10", "near=2", "left-symmetric" …; a raid0 layout that

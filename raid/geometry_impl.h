@@ -44,7 +44,11 @@ bool geo_raid10_unmap(const struct geometry *g, uint32_t slot, uint64_t data_add
 		      uint32_t *copy);
 uint64_t geo_raid10_used_sectors(const struct geometry *g, uint32_t slot);
 
-/* How many different groups of slots hold the copies of a chunk; the slots of group i. */
+int geo_parity_init(struct geometry *g, char why[RAID_WHY_BYTES]);
+void geo_parity_map(const struct geometry *g, uint64_t addr, uint64_t len, struct geo_piece *out);
+bool geo_parity_unmap(const struct geometry *g, uint32_t slot, uint64_t data_addr, uint64_t *addr);
+
+/* RAID 10: how many different groups of slots hold the copies of a chunk; the slots of group i. */
 uint32_t geo_raid10_groups(const struct geometry *g);
 void geo_raid10_group(const struct geometry *g, uint32_t i, uint8_t slot[RAID_COPIES_MAX]);
 

@@ -61,6 +61,30 @@ static void check_addr(const struct geometry *g, uint64_t addr)
 	}
 }
 
+/* P, Q and data take each slot of a row once, and each exponent at most once. */
+static void check_row(const struct geometry *g, uint64_t row)
+{
+	uint64_t slots = 0, exps = 0;
+	struct geo_row r;
+
+	geo_row_map(g, row, &r);
+	CHECK(r.data == g->row_data && r.p < g->p.slots && r.exps <= g->p.slots);
+	slots |= (uint64_t)1 << r.p;
+	if (g->parity == 2) {
+		CHECK(r.q < g->p.slots && r.q != r.p);
+		slots |= (uint64_t)1 << r.q;
+	}
+	for (uint32_t d = 0; d < r.data; d++) {
+		uint32_t data;
+
+		CHECK(geo_row_role(g, row, r.slot[d], &data) == GEO_ROLE_DATA && data == d);
+		CHECK(r.exp[d] < r.exps && !(exps >> r.exp[d] & 1));
+		slots |= (uint64_t)1 << r.slot[d];
+		exps |= (uint64_t)1 << r.exp[d];
+	}
+	CHECK((uint32_t)__builtin_popcountll(slots) == g->p.slots);
+}
+
 /* Where all can be reached, a slot is the last of something exactly if it cannot be spared. */
 static void check_losses(const struct geometry *g, bool present[RAID_SLOTS_MAX])
 {
@@ -108,6 +132,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		random ^= random >> 7;
 		random ^= random << 17;
 		check_addr(&g, random % bytes);
+		if (g.parity) {
+			check_row(&g, random % g.rows);
+		}
 		slot = (uint32_t)random % p.slots;
 		maddr = i & 1 ? random : random % (bytes * 2);
 		if (geo_unmap(&g, slot, maddr, &addr, &copy)) {
@@ -141,6 +168,12 @@ size_t fuzz_seed(unsigned i, uint8_t *buf, size_t size)
 		{RAID_LEVEL_10, 0x10301, 8, 7, 9999, 10000, 12000},
 		{RAID_LEVEL_10, 0x40202, 128, 9, 9999, 10000, 12000},
 		{RAID_LEVEL_10, 0x20201, 128, 4, 9999, 10000, 12000},
+		{RAID_LEVEL_4, 0, 128, 3, 9999, 10000, 12000},
+		{RAID_LEVEL_5, 2, 128, 2, 9999, 10000, 12000},
+		{RAID_LEVEL_5, 1, 8, 7, 9999, 10000, 12000},
+		{RAID_LEVEL_6, 2, 128, 4, 9999, 10000, 12000},
+		{RAID_LEVEL_6, 10, 128, 6, 9999, 10000, 12000},
+		{RAID_LEVEL_6, 18, 8, 5, 9999, 10000, 12000},
 	};
 
 	if (i >= sizeof seeds / sizeof *seeds || size < HEAD_BYTES + 2 * SLOT_BYTES) {

@@ -463,8 +463,10 @@ static inline void rig_copies_equal(struct rig *r, const bool skip[])
 static inline void rig_free(struct rig *r)
 {
 	r->fault = NULL;
-	rig_run(r);
-	raid_destroy(r->a);
+	if (r->a) {
+		rig_run(r);
+		raid_destroy(r->a);
+	}
 	for (uint32_t i = 0; i < r->as->members; i++) {
 		free(r->disk[i]);
 	}

@@ -246,7 +246,9 @@ static void build(void **state)
 	assert_int_equal(asm_build(&p, rig.cand, 2, &rig.out, why), -EINVAL);
 	assert_non_null(strstr(why, "m1 has 10239 sectors"));
 	p.level = RAID_LEVEL_5;
+	p.chunk_sectors = 128;
 	assert_int_equal(asm_build(&p, rig.cand, 2, &rig.out, why), -EINVAL);
+	assert_non_null(strstr(why, "raid5 needs metadata"));
 }
 
 int main(void)
