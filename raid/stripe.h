@@ -42,7 +42,7 @@ enum stripe_method {
 	STRIPE_RMW,	  /* old data of what is touched and old parity; parity by difference */
 	STRIPE_RCW,	  /* the data blocks that are not (wholly) given; parity anew */
 	STRIPE_RECOVER,	  /* everything that can be read; the rest by parity; parity anew */
-	STRIPE_DATA_ONLY, /* no parity member is there: data only */
+	STRIPE_DATA_ONLY, /* no member takes parity: data only */
 	STRIPE_LOST,	  /* cannot be done: too much is missing, or parity is stale (rule 5) */
 };
 
@@ -72,5 +72,30 @@ struct stripe_sub_out {
 /* The one decision (DESIGN §5; raid-lessons §6): fewest reads among what is allowed; a tie goes to
  * RMW for P only, to RCW for P and Q. */
 void stripe_decide(const struct stripe_sub_in *in, struct stripe_sub_out *out);
+
+/*
+ * The blocks of one sub-row, or of several that are alike. Indexes as in stripe_sub_in. Buffers are
+ * PARITY_ALIGN_BYTES aligned, len a multiple of it.
+ */
+struct stripe_calc {
+	const struct geo_row *row; /* exponents */
+	uint32_t parity;
+	uint32_t len;
+	void *old[RAID_SLOTS_MAX];	 /* as read, or to be computed */
+	const void *now[RAID_SLOTS_MAX]; /* data blocks as they will be; NULL: as they are */
+	void *made[2];			 /* new P, Q; NULL: not wanted */
+};
+
+/*
+ * Compute into old[] the data blocks that were not read: all data blocks with have[] false, at most
+ * as many as there are parity blocks with have[] true.
+ */
+void stripe_recover(const struct stripe_calc *c, const bool have[RAID_SLOTS_MAX]);
+
+/*
+ * Make the parity that made[] wants. RMW: from old parity (old[data], old[data + 1]) and the
+ * difference of the blocks that have a now[]. Others: from all data blocks, now[] before old[].
+ */
+void stripe_parity(const struct stripe_calc *c, enum stripe_method method);
 
 #endif
