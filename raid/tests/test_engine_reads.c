@@ -223,6 +223,44 @@ static void test_unsynced_read_hangs(void **state)
 	rig_free(r);
 }
 
+static int hold_reads(struct rig *r, struct raid_io *io)
+{
+	(void)r;
+	return io->op == RAID_IO_READ ? RIG_HOLD : 0;
+}
+
+/* One request, two late reads: where copies are equal its buffers are given up at once; where they
+ * may differ the member is judged first, and by then nobody waits for that read any more. */
+static void test_hung_across_the_resync_mark(void **state)
+{
+	struct rig_shape half = mirror;
+	struct rig_req *q;
+	struct rig *r;
+
+	(void)state;
+	half.resync = 65536 / 512;
+	half.max_io = 65536;
+	r = rig_new(&half);
+	for (uint32_t i = 0; i < 2; i++) {
+		memset(r->disk[i] + DATA0, 7, 1 << 20);
+	}
+	q = rig_submit(r, RAID_OP_READ, 0, 2 * 65536, 0, NULL);
+	rig_step(r);
+	assert_int_equal(r->ios, 2);
+	assert_int_equal(r->io[1]->member, 0);
+	r->fault = hold_reads;
+	rig_advance_ms(r, 10000);
+	assert_int_equal(rig_count(r, RAID_EV_DEADLINE), 2);
+	r->fault = NULL;
+	rig_run(r);
+	assert_int_equal(q->state, 1);
+	assert_int_equal(q->req.res, 0);
+	assert_int_equal(((const uint8_t *)q->req.data)[2 * 65536 - 1], 7);
+	assert_int_equal(rig_count(r, RAID_EV_MEMBER_FAILED), 1);
+	assert_int_equal(rig_finish(r, q), 0);
+	rig_free(r);
+}
+
 static void test_bad_block_list(void **state)
 {
 	struct rig *r = rig_prepare(&mirror);
@@ -445,6 +483,7 @@ int main(void)
 		cmocka_unit_test(test_read_deadline_with_minimal_memory),
 		cmocka_unit_test(test_unsynced_reads_use_the_first),
 		cmocka_unit_test(test_unsynced_read_hangs),
+		cmocka_unit_test(test_hung_across_the_resync_mark),
 		cmocka_unit_test(test_bad_block_list),
 		cmocka_unit_test(test_listed_on_every_copy),
 		cmocka_unit_test(test_large_reads_use_both_mirrors),
