@@ -408,7 +408,7 @@ static void fill_jobs(struct shard *sh, struct parts *p)
 
 		fill_pool(&j->pool, &p->job_slots[i], &p->job_iovs[i], 1, 1);
 		j->slot = slot_take(&j->pool, SLOT_JOB, j);
-		range_init(&j->range, true);
+		range_init(&j->range, RANGE_JOB);
 		j->good = p->job_blocks + (uint64_t)(2 * i) * SHARD_BLOCK;
 		j->again = p->job_blocks + (uint64_t)(2 * i + 1) * SHARD_BLOCK;
 		list_append(&sh->jobs_free, &j->link);
@@ -448,12 +448,13 @@ static void fill_shard(struct raid_array *a, const struct shape *s, struct parts
 		list_init(&f->active);
 		list_init(&f->slots);
 		list_init(&f->rider.link);
-		range_init(&f->range, false);
+		range_init(&f->range, RANGE_FRAG);
 		list_append(&sh->frags_free, &f->link);
 		sh->frags_free_count++;
 	}
 	fill_pool(&sh->pool, p->slots, p->iovs, s->ios, s->iovs);
 	range_table_init(&sh->ranges);
+	range_table_init(&sh->rows);
 	sh->kits = s->kits;
 	for (uint32_t i = 0; i < s->kits; i++) {
 		sh->kit[i].buf = p->kit_bufs[i];

@@ -475,7 +475,7 @@ bool shard_run(struct shard *sh)
 	}
 	while ((r = range_next_ready(&sh->ranges))) {
 		moved = true;
-		if (r->of_job) {
+		if (r->owner == RANGE_JOB) {
 			repair_granted(sh, container_of(r, struct job, range));
 		} else {
 			frag_start_write(sh, container_of(r, struct frag, range));

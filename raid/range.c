@@ -17,9 +17,9 @@ void range_table_init(struct range_table *t)
 	}
 }
 
-void range_init(struct range *r, bool of_job)
+void range_init(struct range *r, enum range_owner owner)
 {
-	*r = (struct range){.state = RANGE_OUT, .of_job = of_job};
+	*r = (struct range){.state = RANGE_OUT, .owner = owner};
 	for (int i = 0; i < 2; i++) {
 		r->node[i].range = r;
 		list_init(&r->node[i].link);

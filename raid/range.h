@@ -2,7 +2,9 @@
 /*
  * The order of overlapping writes (rule 7): a range is granted when no earlier range that overlaps
  * it is still there. What writes holds one: fragments (widened to whole blocks, so that the
- * read-modify-write of an edge is covered) and repairs. Reads hold none and wait for none.
+ * read-modify-write of an edge is covered), repairs and the sync machine's orders. Reads hold none
+ * and wait for none. Parity levels lock rows instead, in a table of their own in bytes of the
+ * component: stripes, of reads too where they compute, and sync orders.
  *
  * Ranges live in hash buckets by region, at two sizes of region, and the large ones in one list;
  * a lookup sees only what is near. Nothing here allocates: a range is part of its owner.
@@ -21,6 +23,9 @@ enum {
 	RANGE_BUCKETS = 1024,	/* of each size, power of two */
 };
 
+/* Whose a range is: what it is part of. */
+enum range_owner { RANGE_FRAG, RANGE_JOB, RANGE_STRIPE, RANGE_SYNC };
+
 enum range_state { RANGE_OUT, RANGE_WAITING, RANGE_GRANTED };
 
 struct range_node {
@@ -32,7 +37,7 @@ struct range {
 	uint64_t start, end;
 	uint64_t seq; /* order of insertion */
 	enum range_state state;
-	bool of_job; /* the owner is a repair, not a fragment */
+	enum range_owner owner;
 	struct range_node node[2];
 	struct list ready; /* range_table.ready once granted after a wait */
 };
@@ -47,7 +52,7 @@ struct range_table {
 };
 
 void range_table_init(struct range_table *t);
-void range_init(struct range *r, bool of_job);
+void range_init(struct range *r, enum range_owner owner);
 
 /* Insert [start, end). Returns whether it is granted at once; otherwise it comes on t->ready. */
 bool range_insert(struct range_table *t, struct range *r, uint64_t start, uint64_t end);

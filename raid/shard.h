@@ -150,7 +150,8 @@ struct shard {
 	struct list wait_dirty, wait_shed, wait_meta;
 	uint32_t frags_free_count, frags_active, shed;
 	struct slot_pool pool;
-	struct range_table ranges;
+	struct range_table ranges; /* array bytes */
+	struct range_table rows;   /* 4, 5, 6: bytes of the component */
 
 	uint32_t late[VIEW_SLOTS]; /* ios of a slot past their deadline and still out */
 	bool no_punch[VIEW_SLOTS], no_zero[VIEW_SLOTS]; /* found out by trying */
