@@ -435,3 +435,30 @@ const char *golden_top(void)
 
 	return dir && dir[0] ? dir : "raid/tests/golden";
 }
+
+int golden_run(const char *group, void (*test)(void **state))
+{
+	char **folders;
+	uint32_t n = golden_list(golden_top(), &folders), i;
+	struct CMUnitTest *tests = calloc(n + 1, sizeof *tests);
+	int failed;
+
+	if (!n || !tests) {
+		fprintf(stderr, "no golden arrays in %s\n", golden_top());
+		return 1;
+	}
+	for (i = 0; i < n; i++) {
+		tests[i] = (struct CMUnitTest){
+			.name = strrchr(folders[i], '/') + 1,
+			.test_func = test,
+			.initial_state = folders[i],
+		};
+	}
+	failed = _cmocka_run_group_tests(group, tests, n, NULL, NULL);
+	for (i = 0; i < n; i++) {
+		free(folders[i]);
+	}
+	free(folders);
+	free(tests);
+	return failed;
+}

@@ -92,10 +92,14 @@ uint8_t *golden_content(const struct golden *g);
 /* What opening the member finds: superblock, bad-block log. */
 void golden_candidate(const struct golden_member *m, struct asm_candidate *c);
 
+/* Where the arrays are: $GOLDEN_DIR, or those that come with the tests. */
+const char *golden_top(void);
+
 /* Folders below top that hold an array.json, sorted; the caller frees each and the list. */
 uint32_t golden_list(const char *top, char ***folders);
 
-/* Where the arrays are: $GOLDEN_DIR, or those that come with the tests. */
-const char *golden_top(void);
+/* Run a group of tests, one for each array, named like it; *state is its folder. Returns what
+ * main() does: not 0 if a test failed, or if there are no arrays. */
+int golden_run(const char *group, void (*test)(void **state));
 
 #endif

@@ -358,7 +358,7 @@ static int oracle_raid6(uint32_t layout, int n, int64_t s, int d, int *p, int *q
 
 static void oracle_row(enum raid_level level, uint32_t layout, int n, int64_t s, struct want *w)
 {
-	int data = n - (level == RAID_LEVEL_6 ? 2 : 1), p = NONE, q = NONE;
+	int data = n - (level == RAID_LEVEL_6 ? 2 : 1), p = 0, q = 0;
 
 	for (int d = 0; d < data; d++) {
 		int slot = level == RAID_LEVEL_6 ? oracle_raid6(layout, n, s, d, &p, &q)

@@ -326,27 +326,5 @@ static void array(void **state)
 
 int main(void)
 {
-	char **folders;
-	uint32_t n = golden_list(golden_top(), &folders), i;
-	struct CMUnitTest *tests = calloc(n + 1, sizeof *tests);
-	int failed;
-
-	if (!n || !tests) {
-		fprintf(stderr, "no golden arrays in %s\n", golden_top());
-		return 1;
-	}
-	for (i = 0; i < n; i++) {
-		tests[i] = (struct CMUnitTest){
-			.name = strrchr(folders[i], '/') + 1,
-			.test_func = array,
-			.initial_state = folders[i],
-		};
-	}
-	failed = _cmocka_run_group_tests("golden", tests, n, NULL, NULL);
-	for (i = 0; i < n; i++) {
-		free(folders[i]);
-	}
-	free(folders);
-	free(tests);
-	return failed;
+	return golden_run("golden", array);
 }
