@@ -221,9 +221,9 @@ static void recover_by_q(uint32_t x, void *to, void *p, const void *q, const voi
 	sum_compute(&s, to, p, len);
 }
 
-/* Data block x out of P, and Q with it: x = P + sum of the others. */
-static void recover_by_p(uint32_t x, void *to, void *q, const void *p, const void *const *src,
-			 uint32_t n, size_t len)
+/* Data block x out of P and Q with it: x = P + sum of the others. */
+static void recover_with_q(uint32_t x, void *to, void *q, const void *p, const void *const *src,
+			   uint32_t n, size_t len)
 {
 	struct sum s = {.terms = 0};
 	uint8_t gx = power(x), g = 1;
@@ -261,15 +261,20 @@ static void recover_two(uint32_t x, void *to_x, uint32_t y, void *to_y, const vo
 	sum_compute(&s, to_x, to_y, len);
 }
 
+/* One data block and nothing else: by P it is no more than an xor. */
 static void recover_one(uint32_t x, void *to, const void *p, const void *q, const void *const *src,
 			uint32_t n, size_t len)
 {
-	if (p) {
-		recover_by_p(x, to, NULL, p, src, n, len);
-	} else {
+	const void *block[PARITY_SOURCES_MAX];
+
+	if (!p) {
 		CHECK(q);
 		recover_by_q(x, to, NULL, q, src, n, len);
+		return;
 	}
+	memcpy(block, src, n * sizeof *block);
+	block[x] = p;
+	parity_xor(to, block, n, len);
 }
 
 void parity_recover(const struct parity_lost *lost, uint32_t count, const void *p, const void *q,
@@ -305,7 +310,7 @@ void parity_recover(const struct parity_lost *lost, uint32_t count, const void *
 		recover_by_q(x[0], to[0], to_p, q, src, n, len);
 	} else if (to_q) {
 		CHECK(p);
-		recover_by_p(x[0], to[0], to_q, p, src, n, len);
+		recover_with_q(x[0], to[0], to_q, p, src, n, len);
 	} else {
 		recover_one(x[0], to[0], p, q, src, n, len);
 	}
