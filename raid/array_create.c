@@ -215,6 +215,35 @@ static int check_member(const struct raid_config *cfg, const struct shape *s, ui
 	return 0;
 }
 
+int raid_can_run(const struct assembly *as, bool read_only, char why[RAID_WHY_BYTES])
+{
+	const char *what = NULL;
+
+	if (as->geometry.parity) {
+		return why_set(why, -ENOTSUP,
+			       "level %s is not served by this version, it comes with a later one; "
+			       "the array is as it was, mdadm --assemble still runs it",
+			       geo_level_name(as->geometry.p.level));
+	}
+	if (as->bitmap.state != ASM_BITMAP_NONE) {
+		what = "a bitmap";
+	}
+	for (uint32_t i = 0; i < as->members && !what; i++) {
+		enum asm_verdict v = as->member[i].verdict;
+
+		if (v == ASM_RECOVERING || v == ASM_REPLACEMENT) {
+			what = "members in recovery";
+		}
+	}
+	if (what && !read_only) {
+		return why_set(why, -EROFS,
+			       "array uses %s, which this version reads but does not write: start "
+			       "it with --readonly, or let mdadm run it",
+			       what);
+	}
+	return 0;
+}
+
 static int check_config(const struct raid_config *cfg, struct shape *s, char why[RAID_WHY_BYTES])
 {
 	const struct assembly *as = cfg->assembly;
@@ -223,12 +252,10 @@ static int check_config(const struct raid_config *cfg, struct shape *s, char why
 	if (as->decision == ASM_REFUSE || (as->decision == ASM_START_READONLY && !cfg->read_only)) {
 		return why_set(why, -EINVAL, "%s", as->why);
 	}
-	if (as->geometry.parity) {
-		return why_set(why, -ENOTSUP,
-			       "%s is not served by this version; mdadm --assemble runs the array",
-			       geo_level_name(as->geometry.p.level));
+	err = raid_can_run(as, cfg->read_only, why);
+	if (!err) {
+		err = check_limits(&cfg->limits, why);
 	}
-	err = check_limits(&cfg->limits, why);
 	if (err) {
 		return err;
 	}

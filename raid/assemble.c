@@ -118,6 +118,7 @@ static void load(struct asm_work *w, uint32_t i)
 
 	m->candidate = i;
 	m->slot = -1;
+	m->recovery_offset = SB_IN_SYNC;
 	m->dev_sectors = c->dev_sectors;
 	if (!c->load_err) {
 		m->sb = c->sb;
@@ -197,6 +198,7 @@ void asm_decide(const struct asm_candidate *cand, uint32_t count, const struct a
 		.opt = opt,
 		.out = out,
 		.forced = opt->want_readonly && opt->force,
+		.forced_write = !opt->want_readonly && opt->force_write,
 	};
 	uint32_t i;
 
@@ -255,6 +257,7 @@ int asm_build(const struct geo_params *params, const struct asm_candidate *cand,
 		m->candidate = i;
 		m->verdict = ASM_IN_SYNC;
 		m->slot = (int32_t)i;
+		m->recovery_offset = SB_IN_SYNC;
 		m->dev_sectors = cand[i].dev_sectors;
 		out->present[i] = true;
 	}

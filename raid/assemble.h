@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "raid/badblocks_fmt.h"
+#include "raid/bitmap_fmt.h"
 #include "raid/geometry.h"
 #include "raid/sb.h"
 #include "raid/types.h"
@@ -23,15 +24,21 @@ struct asm_candidate {
 	char why[RAID_WHY_BYTES]; /* reason belonging to load_err */
 	struct sb sb;		  /* valid if load_err is 0 */
 	struct bb_list bad;	  /* decoded when SB_FEATURE_BAD_BLOCKS is set, else empty */
-	uint64_t grown_bytes;	  /* not 0: its 1.0 superblock was found this far before where it
-				     belongs */
+	/* With SB_FEATURE_BITMAP: the begin of its bitmap area as it was read, or why it was not.
+	 * Whether it makes sense, asm_decide() says. */
+	struct {
+		int err; /* 0 or -errno */
+		uint8_t header[BM_HEADER_BYTES];
+	} bitmap;
+	uint64_t grown_bytes; /* not 0: its 1.0 superblock was found this far before where it
+				 belongs */
 };
 
 enum asm_verdict {
 	ASM_IN_SYNC,	 /* holds its slot and is good */
-	ASM_RECOVERING,	 /* holds its slot up to recovery_offset only: not read from, not written to
-			    here */
-	ASM_REPLACEMENT, /* copies another member of the same slot, not complete */
+	ASM_RECOVERING,	 /* holds its slot up to recovery_offset only; the slot counts as missing */
+	ASM_REPLACEMENT, /* copies the in-sync member of the same slot, up to recovery_offset so far
+			  */
 	ASM_SPARE,
 	ASM_JOURNAL,
 	ASM_STALE,   /* events too old */
@@ -53,7 +60,15 @@ enum asm_decision {
 struct asm_options {
 	bool want_readonly; /* the caller will start it read-only */
 	bool force;	    /* with want_readonly: start what is doubtful and say which bytes are */
-	bool have_uuid;	    /* take only members of this set, the rest is ASM_FOREIGN and ignored */
+	/*
+	 * Without want_readonly: do what mdadm --assemble --force does, for levels with redundancy.
+	 * Too few members: those that are old (not half rebuilt, not of the other half of a split)
+	 * count as good again, newest first, no more than are needed. A dirty and degraded array of
+	 * level 4, 5, 6 counts as clean. The first superblock written makes that lasting; note says
+	 * which bytes are doubtful. A user's word for one start, never a setting.
+	 */
+	bool force_write;
+	bool have_uuid; /* take only members of this set, the rest is ASM_FOREIGN and ignored */
 	uint8_t uuid[16];
 	enum geo_raid0_layout raid0_layout; /* the user's word for an array that records none */
 };
@@ -61,11 +76,46 @@ struct asm_options {
 struct asm_member {
 	uint32_t candidate; /* index into the candidates */
 	enum asm_verdict verdict;
-	int32_t slot;		  /* -1 if none */
+	int32_t slot;		  /* -1 if none; a replacement's is that of the member it copies */
 	char why[RAID_WHY_BYTES]; /* for every verdict but ASM_IN_SYNC: what is wrong, what to do */
-	struct sb sb; /* as decoded (zero if unreadable, or for arrays without metadata) */
+	/* ASM_RECOVERING, ASM_REPLACEMENT: sectors of its data, from data_offset on, that are good;
+	 * SB_IN_SYNC: all, as of every other member. */
+	uint64_t recovery_offset;
+	/* … and beyond, of the chunks of the bitmap only those whose bit is set are old. False when
+	 * the bitmap cannot tell, whatever the superblock says. */
+	bool recovery_bitmap;
+	/* ASM_STALE, ASM_FAULTY: what it missed is what the bitmap marks, so adding it again need
+	 * copy no more than that. */
+	bool readd_bitmap;
+	struct sb sb; /* as decoded (zero if unreadable, or for arrays without metadata); its
+			 devflags say whether it is write-mostly, failfast */
 	struct bb_list bad;
 	uint64_t dev_sectors;
+};
+
+enum asm_bitmap_state {
+	ASM_BITMAP_NONE,
+	ASM_BITMAP_CURRENT, /* bits that are 0 can be believed */
+	ASM_BITMAP_STALE,   /* all bits count as 1, whatever is on disk */
+	ASM_BITMAP_KEPT,    /* of a kind that is not maintained here (clustered, lockless, too
+			       large): left as it is, so nothing else may be written either */
+};
+
+/*
+ * The write-intent bitmap (md-format §11). Whoever starts the array reads the bits; header and bits
+ * are then the array's, and go to every member in a slot at super_offset + offset_sectors.
+ *
+ * Clean and not degraded: set bits mean nothing and are swept away. Dirty: where a bit is set, at
+ * or above resync_offset, copies or parity may differ, elsewhere not. Degraded: set bits stay, they
+ * say what an absent member missed.
+ */
+struct asm_bitmap {
+	enum asm_bitmap_state state;
+	int32_t offset_sectors;
+	uint64_t bits;
+	struct bm_header header; /* CURRENT, STALE: checked, to be gone on with */
+	uint32_t member;	 /* CURRENT: whose area holds the bits, index into member[] */
+	uint64_t at_sector;	 /* CURRENT: where on that member the area begins */
 };
 
 struct assembly {
@@ -77,9 +127,11 @@ struct assembly {
 	struct geometry geometry;
 	uint32_t freshest; /* index into member[]; its superblock speaks for the array */
 	uint64_t events;
-	uint64_t resync_offset;	      /* sectors as in the superblock; SB_IN_SYNC = clean */
-	uint32_t degraded;	      /* slots without an in-sync member */
-	uint32_t features;	      /* union of all used members' feature_maps */
+	uint64_t resync_offset; /* sectors as in the superblock, or as force made it;
+				   SB_IN_SYNC = clean */
+	uint32_t degraded;	/* slots without an in-sync member */
+	uint32_t features;	/* union of all used members' feature_maps */
+	struct asm_bitmap bitmap;
 	bool present[RAID_SLOTS_MAX]; /* slot has an in-sync member */
 	uint32_t members;
 	struct asm_member member[RAID_MEMBERS_MAX]; /* all candidates, in their order */

@@ -19,6 +19,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "raid/base/bytes.h"
+
 static bool is_slot(uint16_t role)
 {
 	return role <= SB_ROLE_MAX;
@@ -256,11 +258,11 @@ static void slot_verdict(struct asm_work *w, uint32_t i)
 	} else if (sb->feature_map & SB_FEATURE_REPLACEMENT) {
 		asm_set_verdict(w, i, ASM_REPLACEMENT,
 				"replaces the member of slot %u, copied up "
-				"to sector %" PRIu64,
-				role, sb->recovery_offset);
+				"to sector %" PRIu64 " of its data so far",
+				sb_own_role(sb), recovering(sb) ? sb->recovery_offset : sb->size);
 	} else if (recovering(sb)) {
 		asm_set_verdict(w, i, ASM_RECOVERING,
-				"rebuilt up to sector %" PRIu64 " only; mdadm can finish it",
+				"rebuilt up to sector %" PRIu64 " of its data so far",
 				sb->recovery_offset);
 	} else {
 		w->out->member[i].verdict = ASM_IN_SYNC;
@@ -380,26 +382,77 @@ static void find_duplicates(struct asm_work *w)
 	}
 }
 
-/* A replacement that is complete stands in when the member it replaces is not there. */
+static bool slot_has(const struct asm_work *w, int32_t slot, enum asm_verdict v)
+{
+	uint32_t i;
+
+	for (i = 0; i < w->out->members; i++) {
+		const struct asm_member *m = &w->out->member[i];
+
+		if (w->in_set[i] && m->slot == slot && m->verdict == v) {
+			return true;
+		}
+	}
+	return false;
+}
+
+/*
+ * Without the member that it replaces a replacement is the member of its slot: a good one if it is
+ * complete, else one that is being rebuilt. A complete one also beats a member that is itself being
+ * rebuilt, which is then not needed; one that is not complete is no use beside such a member.
+ */
 static void promote_replacements(struct asm_work *w)
 {
 	uint32_t i, k;
 
 	for (i = 0; i < w->out->members; i++) {
 		struct asm_member *m = &w->out->member[i];
-		bool taken = false;
 
-		if (!holds_data(w, i) || m->verdict != ASM_REPLACEMENT || recovering(&m->sb)) {
+		if (!w->in_set[i] || m->verdict != ASM_REPLACEMENT ||
+		    slot_has(w, m->slot, ASM_IN_SYNC)) {
+			continue;
+		}
+		if (!recovering(&m->sb)) {
+			m->verdict = ASM_IN_SYNC;
+			m->why[0] = '\0';
+		} else if (slot_has(w, m->slot, ASM_RECOVERING)) {
+			asm_set_verdict(w, i, ASM_STALE,
+					"replaces a member that is not complete itself; once the "
+					"array runs, add it again as a new member");
+			continue;
+		} else {
+			asm_set_verdict(
+				w, i, ASM_RECOVERING,
+				"takes the place of the member it was to replace, copied up "
+				"to sector %" PRIu64 " of its data so far",
+				m->sb.recovery_offset);
 			continue;
 		}
 		for (k = 0; k < w->out->members; k++) {
-			taken |= holds_data(w, k) && w->out->member[k].slot == m->slot &&
-				 w->out->member[k].verdict == ASM_IN_SYNC;
+			if (w->in_set[k] && w->out->member[k].slot == m->slot &&
+			    w->out->member[k].verdict == ASM_RECOVERING) {
+				asm_set_verdict(w, k, ASM_STALE,
+						"%s has replaced it; once the array runs, add it "
+						"again as a new member",
+						asm_name(w, i));
+			}
 		}
-		if (!taken) {
-			m->verdict = ASM_IN_SYNC;
-			m->why[0] = '\0';
+	}
+}
+
+/* How far those that are not complete are (md-format §7, §19.2). */
+static void take_recovery(struct asm_work *w)
+{
+	uint32_t i;
+
+	for (i = 0; i < w->out->members; i++) {
+		struct asm_member *m = &w->out->member[i];
+
+		if (!w->in_set[i] || !recovering(&m->sb) ||
+		    (m->verdict != ASM_RECOVERING && m->verdict != ASM_REPLACEMENT)) {
+			continue;
 		}
+		m->recovery_offset = min_u64(m->sb.recovery_offset, m->sb.size);
 	}
 }
 
@@ -415,4 +468,5 @@ void asm_give_verdicts(struct asm_work *w)
 	}
 	find_duplicates(w);
 	promote_replacements(w);
+	take_recovery(w);
 }

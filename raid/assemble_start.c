@@ -6,9 +6,7 @@
  * unknown features, reshape), members too small, slots missing, impossible geometry, and last what
  * it only reads (features it does not keep up to date, metadata 0.90, far sets).
  *
- * A forced read-only start may fill missing slots with members that are old or half rebuilt, best
- * first, and says in the note which bytes come from them. It never takes a member of the other half
- * of a split.
+ * What a forced start does with the doubtful ones: assemble_force.c.
  */
 #include "raid/assemble_impl.h"
 
@@ -24,21 +22,7 @@
 
 /* What the kernel maintains on writes and this version does not. */
 #define READ_ONLY_FEATURES                                                                         \
-	(SB_FEATURE_BITMAP | SB_FEATURE_RECOVERY_OFFSET | SB_FEATURE_REPLACEMENT |                 \
-	 SB_FEATURE_RECOVERY_BITMAP | SB_FEATURE_CLUSTERED | SB_FEATURE_JOURNAL | SB_FEATURE_PPL | \
-	 SB_FEATURE_MULTIPLE_PPLS)
-
-#define RESHAPE_FEATURES (SB_FEATURE_RESHAPE | SB_FEATURE_RESHAPE_BACKWARDS | SB_FEATURE_NEW_OFFSET)
-
-static bool has_component(const struct sb *sb)
-{
-	return sb->level != RAID_LEVEL_LINEAR && sb->level != RAID_LEVEL_0;
-}
-
-static bool is_used(enum asm_verdict v)
-{
-	return v == ASM_IN_SYNC || v == ASM_RECOVERING || v == ASM_REPLACEMENT || v == ASM_JOURNAL;
-}
+	(SB_FEATURE_CLUSTERED | SB_FEATURE_JOURNAL | SB_FEATURE_PPL | SB_FEATURE_MULTIPLE_PPLS)
 
 /* ---- what cannot run at all ----------------------------------------------------------------- */
 
@@ -50,15 +34,10 @@ static void check_level(struct asm_work *w)
 	case RAID_LEVEL_LINEAR:
 	case RAID_LEVEL_0:
 	case RAID_LEVEL_1:
-	case RAID_LEVEL_10:
-		break;
 	case RAID_LEVEL_4:
 	case RAID_LEVEL_5:
 	case RAID_LEVEL_6:
-		asm_refuse(w,
-			   "level %s is not served by this version, it comes with a later one; the "
-			   "array is as it was, mdadm --assemble still runs it",
-			   geo_level_name((enum raid_level)sb->level));
+	case RAID_LEVEL_10:
 		break;
 	default:
 		asm_refuse(w,
@@ -79,10 +58,10 @@ static void check_features(struct asm_work *w)
 		const struct asm_member *m = &w->out->member[i];
 		uint32_t unknown = m->sb.feature_map & ~(uint32_t)SB_FEATURE_ALL;
 
-		if (!w->in_set[i] || (!is_used(m->verdict) && m->verdict != ASM_SPARE)) {
+		if (!w->in_set[i] || (!asm_is_used(m->verdict) && m->verdict != ASM_SPARE)) {
 			continue;
 		}
-		if (is_used(m->verdict)) {
+		if (asm_is_used(m->verdict)) {
 			w->out->features |= m->sb.feature_map;
 		}
 		if (unknown) {
@@ -91,7 +70,7 @@ static void check_features(struct asm_work *w)
 				   "newer one, or mdadm --assemble",
 				   asm_name(w, i), unknown);
 		}
-		if (m->sb.feature_map & RESHAPE_FEATURES) {
+		if (m->sb.feature_map & ASM_RESHAPE_FEATURES) {
 			asm_refuse(w,
 				   "a reshape is under way (%s); let mdadm --assemble finish it, "
 				   "then start the array here",
@@ -102,15 +81,15 @@ static void check_features(struct asm_work *w)
 
 /* ---- slots and geometry --------------------------------------------------------------------- */
 
-static bool fits(const struct asm_work *w, uint32_t i)
+bool asm_fits(const struct asm_work *w, uint32_t i)
 {
 	const struct sb *fresh = asm_sb(w, w->fresh);
 
-	return !has_component(fresh) || asm_sb(w, i)->data_size >= fresh->size;
+	return !asm_has_component(fresh) || asm_sb(w, i)->data_size >= fresh->size;
 }
 
 /* Updates write the freshest's role table to all; it may be longer than the member's own is. */
-static bool table_fits(const struct asm_work *w, uint32_t i)
+bool asm_table_fits(const struct asm_work *w, uint32_t i)
 {
 	const struct sb *sb = asm_sb(w, i);
 	uint64_t bytes = SB_HEAD_BYTES + 2 * (uint64_t)asm_sb(w, w->fresh)->max_dev;
@@ -126,7 +105,7 @@ static void check_tables(struct asm_work *w)
 	for (i = 0; i < w->out->members; i++) {
 		enum asm_verdict v = w->out->member[i].verdict;
 
-		if (w->in_set[i] && (is_used(v) || v == ASM_SPARE) && !table_fits(w, i)) {
+		if (w->in_set[i] && (asm_is_used(v) || v == ASM_SPARE) && !asm_table_fits(w, i)) {
 			asm_set_verdict(w, i, ASM_STRAY,
 					"no room before its data for a superblock of %" PRIu32
 					" roles",
@@ -142,7 +121,7 @@ static void check_sizes(struct asm_work *w)
 	for (i = 0; i < w->out->members; i++) {
 		enum asm_verdict v = w->out->member[i].verdict;
 
-		if (!w->in_set[i] || !is_used(v) || v == ASM_JOURNAL || fits(w, i)) {
+		if (!w->in_set[i] || !asm_is_used(v) || v == ASM_JOURNAL || asm_fits(w, i)) {
 			continue;
 		}
 		asm_set_verdict(w, i, ASM_STRAY,
@@ -151,7 +130,7 @@ static void check_sizes(struct asm_work *w)
 	}
 }
 
-static void count_slots(struct asm_work *w)
+void asm_count_slots(struct asm_work *w)
 {
 	struct assembly *out = w->out;
 	uint32_t slots = asm_sb(w, w->fresh)->raid_disks, i;
@@ -180,8 +159,7 @@ static uint32_t array_layout(const struct asm_work *w)
 	return w->opt->raid0_layout;
 }
 
-/* Returns what geo_init() does. */
-static int make_geometry(struct asm_work *w, char why[RAID_WHY_BYTES])
+int asm_make_geometry(struct asm_work *w, char why[RAID_WHY_BYTES])
 {
 	const struct sb *sb = asm_sb(w, w->fresh);
 	struct geo_params p = {
@@ -199,7 +177,7 @@ static int make_geometry(struct asm_work *w, char why[RAID_WHY_BYTES])
 	for (i = 0; i < w->out->members; i++) {
 		const struct asm_member *m = &w->out->member[i];
 
-		if (w->in_set[i] && m->verdict == ASM_IN_SYNC) {
+		if (w->in_set[i] && (m->verdict == ASM_IN_SYNC || m->verdict == ASM_RECOVERING)) {
 			p.slot[m->slot].data_offset_sectors = m->sb.data_offset;
 			p.slot[m->slot].data_sectors = m->sb.data_size;
 		}
@@ -252,122 +230,6 @@ static void refuse_missing(struct asm_work *w)
 		   missing, slots, reason);
 }
 
-/* ---- forced read-only ----------------------------------------------------------------------- */
-
-/* Lower is better; 0 cannot be used at all. Old but whole comes before half rebuilt. */
-static uint32_t doubtful_rank(const struct asm_work *w, uint32_t i)
-{
-	const struct asm_member *m = &w->out->member[i];
-
-	if (!w->in_set[i] || m->slot < 0 || w->out->present[m->slot] || !fits(w, i)) {
-		return 0;
-	}
-	switch (m->verdict) {
-	case ASM_STALE:
-	case ASM_FAULTY:
-		return m->sb.feature_map & SB_FEATURE_RECOVERY_OFFSET ? 3 : 1;
-	case ASM_RECOVERING:
-	case ASM_REPLACEMENT:
-		return 2;
-	default:
-		return 0;
-	}
-}
-
-static bool best_doubtful(const struct asm_work *w, uint32_t *best)
-{
-	uint32_t i, rank, best_rank = 0;
-
-	*best = 0;
-	for (i = 0; i < w->out->members; i++) {
-		rank = doubtful_rank(w, i);
-		if (!rank || (best_rank && rank > best_rank)) {
-			continue;
-		}
-		if (!best_rank || rank < best_rank ||
-		    asm_sb(w, i)->events > asm_sb(w, *best)->events) {
-			best_rank = rank;
-			*best = i;
-		}
-	}
-	return best_rank != 0;
-}
-
-/* Which part of the array only the member of this slot answers for, after "doubtful: ". */
-static void describe_part(const struct asm_work *w, int32_t slot, char text[128])
-{
-	const struct geometry *g = &w->out->geometry;
-
-	switch (g->p.level) {
-	case RAID_LEVEL_LINEAR:
-		snprintf(text, 128, "bytes %" PRIu64 " to %" PRIu64,
-			 g->start_sector[slot] * RAID_SECTOR_BYTES,
-			 g->start_sector[slot + 1] * RAID_SECTOR_BYTES - 1);
-		break;
-	case RAID_LEVEL_1:
-		snprintf(text, 128, "all bytes");
-		break;
-	default:
-		snprintf(text, 128, "the %" PRIu64 "-byte chunks on slot %" PRId32,
-			 (uint64_t)g->p.chunk_sectors * RAID_SECTOR_BYTES, slot);
-	}
-}
-
-static void note_doubtful(struct asm_work *w, uint32_t i)
-{
-	const struct asm_member *m = &w->out->member[i];
-	const struct sb *sb = &m->sb;
-	char part[128];
-
-	describe_part(w, m->slot, part);
-	if (sb->events + 1 < w->out->events) {
-		asm_note(w,
-			 "doubtful: %s may be old, from %s (slot %" PRId32 ", %" PRIu64
-			 " events behind)",
-			 part, asm_name(w, i), m->slot, w->out->events - sb->events);
-	} else if (!(sb->feature_map & SB_FEATURE_RECOVERY_OFFSET)) {
-		asm_note(w, "doubtful: %s may be old, from %s (slot %" PRId32 ", failed)", part,
-			 asm_name(w, i), m->slot);
-	}
-	if (sb->feature_map & SB_FEATURE_RECOVERY_OFFSET) {
-		asm_note(w,
-			 "doubtful: %s are not the array's where %s was not rebuilt, from its data "
-			 "byte %" PRIu64 " on",
-			 part, asm_name(w, i),
-			 sb->recovery_offset <= sb->data_size
-				 ? sb->recovery_offset * RAID_SECTOR_BYTES
-				 : 0);
-	}
-}
-
-/* Add doubtful members until every block can be reached. Returns false if that cannot be. */
-static bool force_members(struct asm_work *w)
-{
-	enum asm_verdict before[RAID_MEMBERS_MAX];
-	bool taken[RAID_MEMBERS_MAX] = {false}, enough = false;
-	char why[RAID_WHY_BYTES];
-	uint32_t i;
-
-	while (!enough && best_doubtful(w, &i)) {
-		taken[i] = true;
-		before[i] = w->out->member[i].verdict;
-		w->out->member[i].verdict = ASM_IN_SYNC;
-		count_slots(w);
-		enough = (has_component(asm_sb(w, w->fresh)) || !w->out->degraded) &&
-			 !make_geometry(w, why) && geo_enough(&w->out->geometry, w->out->present);
-	}
-	for (i = 0; i < w->out->members; i++) {
-		if (taken[i] && enough) {
-			w->out->features |= w->out->member[i].sb.feature_map;
-			note_doubtful(w, i);
-		} else if (taken[i]) {
-			w->out->member[i].verdict = before[i];
-		}
-	}
-	count_slots(w);
-	return enough;
-}
-
 /* ---- the rules in order --------------------------------------------------------------------- */
 
 static void check_geometry(struct asm_work *w)
@@ -377,15 +239,15 @@ static void check_geometry(struct asm_work *w)
 	bool enough;
 	int err;
 
-	if (!has_component(sb) && w->out->degraded) {
-		if (!w->forced || !force_members(w)) {
+	if (!asm_has_component(sb) && w->out->degraded) {
+		if (!asm_force_members(w)) {
 			refuse_missing(w);
 		}
 		if (w->out->decision == ASM_REFUSE) {
 			return;
 		}
 	}
-	err = make_geometry(w, why);
+	err = asm_make_geometry(w, why);
 	if (err == -EUCLEAN && sb->level == RAID_LEVEL_0) {
 		asm_refuse(w, "members of different sizes and no layout recorded: say which with "
 			      "raid0-layout=original (made before Linux 3.14) or "
@@ -396,8 +258,31 @@ static void check_geometry(struct asm_work *w)
 		return;
 	}
 	enough = geo_enough(&w->out->geometry, w->out->present);
-	if (!enough && (!w->forced || !force_members(w))) {
+	if (!enough && !asm_force_members(w)) {
 		refuse_missing(w);
+	}
+}
+
+/*
+ * What a log holds that is not applied may be nowhere else. The superblock does not say whether a
+ * journal is empty; a partial parity log matters only where something is to be reconstructed.
+ */
+static void check_logs(struct asm_work *w)
+{
+	if (!asm_has_parity(asm_sb(w, w->fresh))) {
+		return;
+	}
+	if (w->out->features & SB_FEATURE_JOURNAL) {
+		asm_doubt(w, "the array has a write journal, which this version does not replay: "
+			     "the last writes may be in it only; let mdadm --assemble run the "
+			     "array");
+	}
+	if (w->out->features & (SB_FEATURE_PPL | SB_FEATURE_MULTIPLE_PPLS) && w->out->degraded &&
+	    w->out->resync_offset != SB_IN_SYNC) {
+		asm_doubt(w,
+			  "dirty and degraded, and its partial parity log is not applied by this "
+			  "version: what the missing member held may come out wrong; let mdadm "
+			  "--assemble run the array");
 	}
 }
 
@@ -422,6 +307,9 @@ static void check_read_only(struct asm_work *w)
 	}
 	if (g->p.level == RAID_LEVEL_10 && g->far_set_slots != g->p.slots) {
 		add_reason(list, "raid10 far sets");
+	}
+	if (w->out->bitmap.state == ASM_BITMAP_KEPT) {
+		add_reason(list, w->bitmap_kind);
 	}
 	for (; bits; bits &= bits - 1) {
 		add_reason(list, sb_feature_name(bits));
@@ -472,12 +360,18 @@ void asm_start_rules(struct asm_work *w)
 	check_tables(w);
 	check_features(w);
 	take_resync_offset(w);
-	count_slots(w);
+	asm_count_slots(w);
 	note_grown(w);
 	if (w->out->decision == ASM_REFUSE) {
 		return;
 	}
 	check_geometry(w);
+	if (w->out->decision == ASM_REFUSE) {
+		return;
+	}
+	asm_find_bitmap(w);
+	check_logs(w);
+	asm_dirty_degraded(w);
 	if (w->out->decision != ASM_REFUSE) {
 		check_read_only(w);
 	}

@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Layout of a new array, field by field what mdadm 4.2 writes without a bitmap (md-format §6), so
- * that either side can take over the other's arrays and leave the same room for what comes later:
- * a bitmap, a reshape. Only the default chunk is our own.
+ * Layout of a new array, field by field what mdadm 4.2 writes (md-format §6), so that either side
+ * can take over the other's arrays and leave the same room for what comes later: a bitmap, a
+ * reshape. Only the default chunk is our own.
  *
  * All numbers are sectors. Order of work: data offset (from the first device), component size (from
- * the smallest), then one superblock per member.
+ * the smallest), who is to be built from whom, one superblock per member, then the bitmap between
+ * superblock and bad-block log.
+ *
+ * The first parity of levels 4 and 5 is made by rebuilding the last slot from the others, reading
+ * n-1 devices and writing one in sequence, where a resync would read all and write what differs. A
+ * level 6 that lacks one device is built the same way. As with mdadm the device that is built gets
+ * the number after all others, as a spare would that takes the slot.
  */
 #include "raid/create.h"
 
@@ -31,6 +37,7 @@ enum {
 	DATA_OFFSET_UNIT = 2048, /* 1 MiB */
 	DATA_OFFSET_FIXED = 24,	 /* superblock area and bad-block log, in mdadm's reckoning */
 	RAID10_NEAR_2 = 0x102,
+	PARITY_LEFT_SYMMETRIC = 2,
 };
 
 STATIC_CHECK((int)MAX_DEV >= (int)RAID_SLOTS_MAX, "a role for every slot");
@@ -41,25 +48,32 @@ struct plan {
 	uint32_t chunk, layout;
 	uint64_t data_offset;
 	uint64_t component; /* 0 for linear and RAID 0 */
-	uint64_t data_size[RAID_SLOTS_MAX];
+	uint64_t data_size[RAID_MEMBERS_MAX];
+	enum create_sync sync;
+	uint32_t build_slot;
 	char *why;
 };
 
-/* Room kept for a write-intent bitmap beside so much data, whether there is one or not. */
-static uint64_t bitmap_reserve(uint64_t sectors)
+static bool has_parity(const struct create_params *p)
 {
-	if (sectors < 128) {
-		return 0;
-	}
-	if (sectors - 128 >= 419430400) { /* 200 GiB */
-		return 256;
-	}
-	return sectors - 8 > 16777216 /* 8 GiB */ ? 128 : 8;
+	return p->level == RAID_LEVEL_4 || p->level == RAID_LEVEL_5 || p->level == RAID_LEVEL_6;
 }
 
 static bool has_component(const struct create_params *p)
 {
-	return p->level == RAID_LEVEL_1 || p->level == RAID_LEVEL_10;
+	return p->level == RAID_LEVEL_1 || p->level == RAID_LEVEL_10 || has_parity(p);
+}
+
+static uint32_t devices(const struct create_params *p)
+{
+	return p->slots + p->spares;
+}
+
+/* "slot 2" or "spare 0": as the user counts. */
+static const char *place_name(const struct create_params *p, uint32_t k, char buf[24])
+{
+	snprintf(buf, 24, k < p->slots ? "slot %u" : "spare %u", k < p->slots ? k : k - p->slots);
+	return buf;
 }
 
 static uint64_t super_offset(const struct create_params *p, uint64_t dev_sectors)
@@ -76,32 +90,53 @@ static uint64_t super_offset(const struct create_params *p, uint64_t dev_sectors
 
 /* ---- wishes -------------------------------------------------------------------------------- */
 
-static int check_slots(const struct create_params *p, char *why)
+static int check_device(const struct create_params *p, uint32_t k, char *why)
+{
+	uint32_t block = p->dev[k].logical_block;
+	char place[24];
+
+	if (block < 512 || block > 4096 || !is_pow2_u64(block)) {
+		return why_set(why, -EINVAL,
+			       "%s: a logical block of %u bytes cannot be used: 512 to 4096",
+			       place_name(p, k, place), block);
+	}
+	if (p->dev[k].dev_sectors < DEVICE_MIN) {
+		return why_set(why, -ENOSPC, "%s: a device of %llu sectors is too small",
+			       place_name(p, k, place), (unsigned long long)p->dev[k].dev_sectors);
+	}
+	if (p->dev[k].devflags && !has_component(p)) {
+		return why_set(why, -EINVAL,
+			       "%s: write-mostly and failfast need a level with redundancy",
+			       place_name(p, k, place));
+	}
+	return 0;
+}
+
+static int check_devices(const struct create_params *p, char *why)
 {
 	uint32_t present = 0;
+	int err;
 
 	if (!p->slots || p->slots > RAID_SLOTS_MAX) {
 		return why_set(why, -EINVAL, "%u slots: 1 to %d are possible", p->slots,
 			       RAID_SLOTS_MAX);
 	}
-	for (uint32_t k = 0; k < p->slots; k++) {
-		uint32_t block = p->slot[k].logical_block;
-
-		if (p->slot[k].missing) {
+	if (p->spares >= RAID_MEMBERS_MAX - p->slots) {
+		return why_set(why, -EINVAL, "%u spares beside %u slots: %u are possible",
+			       p->spares, p->slots, RAID_MEMBERS_MAX - p->slots - 1);
+	}
+	if (p->spares && !has_component(p)) {
+		return why_set(why, -EINVAL, "%s has no redundancy: a spare could not help it",
+			       geo_level_name(p->level));
+	}
+	for (uint32_t k = 0; k < devices(p); k++) {
+		if (p->dev[k].missing) {
 			continue;
 		}
-		present++;
-		if (block < 512 || block > 4096 || !is_pow2_u64(block)) {
-			return why_set(
-				why, -EINVAL,
-				"slot %u: a logical block of %u bytes cannot be used: 512 to "
-				"4096",
-				k, block);
-		}
-		if (p->slot[k].dev_sectors < DEVICE_MIN) {
-			return why_set(why, -ENOSPC,
-				       "slot %u: a device of %llu sectors is too small", k,
-				       (unsigned long long)p->slot[k].dev_sectors);
+		present += k < p->slots;
+		err = check_device(p, k, why);
+		if (err) {
+			return err;
 		}
 	}
 	if (!present) {
@@ -130,15 +165,16 @@ static int choose_chunk(struct plan *plan)
 		return why_set(plan->why, -EINVAL, "chunk of %u bytes: at least 4 KiB is needed",
 			       plan->chunk * RAID_SECTOR_BYTES);
 	}
-	for (uint32_t k = 0; k < p->slots; k++) {
-		uint32_t block = p->slot[k].logical_block;
+	for (uint32_t k = 0; k < devices(p); k++) {
+		uint32_t block = p->dev[k].logical_block;
+		char place[24];
 
-		if (!p->slot[k].missing && (uint64_t)plan->chunk * RAID_SECTOR_BYTES % block) {
+		if (!p->dev[k].missing && (uint64_t)plan->chunk * RAID_SECTOR_BYTES % block) {
 			return why_set(plan->why, -EINVAL,
 				       "chunk of %llu bytes is no multiple of the logical block of "
-				       "slot %u, %u bytes",
-				       (unsigned long long)plan->chunk * RAID_SECTOR_BYTES, k,
-				       block);
+				       "%s, %u bytes",
+				       (unsigned long long)plan->chunk * RAID_SECTOR_BYTES,
+				       place_name(p, k, place), block);
 		}
 	}
 	return 0;
@@ -155,6 +191,10 @@ static int choose_layout(struct plan *plan)
 	case RAID_LEVEL_10:
 		plan->layout = p->have_layout ? p->layout : RAID10_NEAR_2;
 		return 0;
+	case RAID_LEVEL_5:
+	case RAID_LEVEL_6:
+		plan->layout = p->have_layout ? p->layout : PARITY_LEFT_SYMMETRIC;
+		return 0;
 	default:
 		if (p->have_layout) {
 			return why_set(plan->why, -EINVAL, "%s has no layouts",
@@ -169,17 +209,6 @@ static int check_wishes(struct plan *plan)
 	const struct create_params *p = plan->p;
 	int err;
 
-	switch (p->level) {
-	case RAID_LEVEL_LINEAR:
-	case RAID_LEVEL_0:
-	case RAID_LEVEL_1:
-	case RAID_LEVEL_10:
-		break;
-	default:
-		return why_set(plan->why, -ENOTSUP,
-			       "%s: this version makes linear, raid0, raid1 and raid10",
-			       geo_level_name(p->level));
-	}
 	if (p->version != SB_V1_0 && p->version != SB_V1_1 && p->version != SB_V1_2) {
 		return why_set(plan->why, -ENOTSUP,
 			       "metadata 0.90 is only read: make the array with 1.0, 1.1 or 1.2");
@@ -188,7 +217,12 @@ static int check_wishes(struct plan *plan)
 		return why_set(plan->why, -EINVAL, "%s uses each device whole: it takes no size",
 			       geo_level_name(p->level));
 	}
-	err = check_slots(p, plan->why);
+	if (p->bitmap && !has_component(p)) {
+		return why_set(plan->why, -EINVAL,
+			       "%s has no copies that a bitmap could keep equal",
+			       geo_level_name(p->level));
+	}
+	err = check_devices(p, plan->why);
 	if (!err) {
 		err = choose_chunk(plan);
 	}
@@ -228,29 +262,29 @@ static int choose_data_offset(struct plan *plan)
 		plan->data_offset = p->data_offset_sectors;
 		return 0;
 	}
-	while (p->slot[first].missing) {
+	while (p->dev[first].missing) {
 		first++;
 	}
-	dev = p->slot[first].dev_sectors;
+	dev = p->dev[first].dev_sectors;
 	/* No more than a thousandth of the device, but two chunks. */
 	while (headroom * 1024 > dev && headroom / 2 >= 2 * (uint64_t)plan->chunk) {
 		headroom /= 2;
 	}
-	plan->data_offset =
-		round_up_u64(DATA_OFFSET_FIXED + bitmap_reserve(dev) + headroom, DATA_OFFSET_UNIT);
+	plan->data_offset = round_up_u64(DATA_OFFSET_FIXED + bm_reserve_sectors(dev) + headroom,
+					 DATA_OFFSET_UNIT);
 	return 0;
 }
 
 /* Sectors for data on a device, before any rounding; 0 if the metadata leaves none. */
 static uint64_t available(const struct plan *plan, uint32_t slot)
 {
-	uint64_t dev = plan->p->slot[slot].dev_sectors, reserve = BBLOG_SECTORS;
+	uint64_t dev = plan->p->dev[slot].dev_sectors, reserve = BBLOG_SECTORS;
 
 	if (plan->p->version != SB_V1_0) {
 		return dev > plan->data_offset ? dev - plan->data_offset : 0;
 	}
 	if (has_component(plan->p)) {
-		reserve += bitmap_reserve(dev);
+		reserve += bm_reserve_sectors(dev);
 	}
 	dev = super_offset(plan->p, dev);
 	return dev > reserve ? dev - reserve : 0;
@@ -262,10 +296,11 @@ static uint64_t least_data(const struct plan *plan)
 	switch (plan->p->level) {
 	case RAID_LEVEL_1:
 		return plan->p->size_sectors ? plan->p->size_sectors : RAID1_UNIT;
-	case RAID_LEVEL_10:
-		return max_u64(plan->p->size_sectors, plan->chunk);
-	default:
+	case RAID_LEVEL_LINEAR:
+	case RAID_LEVEL_0:
 		return max_u64(plan->chunk, DATA_MIN);
+	default:
+		return max_u64(plan->p->size_sectors, plan->chunk);
 	}
 }
 
@@ -274,18 +309,20 @@ static int choose_sizes(struct plan *plan)
 	const struct create_params *p = plan->p;
 	uint64_t least = least_data(plan), smallest = UINT64_MAX;
 
-	for (uint32_t k = 0; k < p->slots; k++) {
+	for (uint32_t k = 0; k < devices(p); k++) {
+		char place[24];
 		uint64_t room;
 
-		if (p->slot[k].missing) {
+		if (p->dev[k].missing) {
 			continue;
 		}
 		room = available(plan, k);
 		if (room < least) {
 			return why_set(plan->why, -ENOSPC,
-				       "slot %u: a device of %llu sectors is too small: beside the "
+				       "%s: a device of %llu sectors is too small: beside the "
 				       "metadata %llu are left for data, %llu are needed",
-				       k, (unsigned long long)p->slot[k].dev_sectors,
+				       place_name(p, k, place),
+				       (unsigned long long)p->dev[k].dev_sectors,
 				       (unsigned long long)room, (unsigned long long)least);
 		}
 		smallest = min_u64(smallest, room);
@@ -294,7 +331,7 @@ static int choose_sizes(struct plan *plan)
 		return 0;
 	}
 	plan->component = p->size_sectors ? p->size_sectors : smallest;
-	if (p->level == RAID_LEVEL_10) {
+	if (p->level != RAID_LEVEL_1) {
 		plan->component = round_down_u64(plan->component, plan->chunk);
 	} else if (!p->size_sectors) {
 		plan->component = round_down_u64(plan->component, RAID1_UNIT);
@@ -311,16 +348,50 @@ static void choose_data_sizes(struct plan *plan)
 {
 	const struct create_params *p = plan->p;
 
-	for (uint32_t k = 0; k < p->slots; k++) {
-		uint64_t dev = p->slot[k].dev_sectors;
+	for (uint32_t k = 0; k < devices(p); k++) {
+		uint64_t dev = p->dev[k].dev_sectors;
 
-		if (p->slot[k].missing) {
+		if (p->dev[k].missing) {
 			continue;
 		}
-		plan->data_size[k] = p->version == SB_V1_0 ? super_offset(p, dev) - BBLOG_SECTORS -
-								     bitmap_reserve(plan->component)
-							   : dev - plan->data_offset;
+		plan->data_size[k] = p->version == SB_V1_0
+					     ? super_offset(p, dev) - BBLOG_SECTORS -
+						       bm_reserve_sectors(plan->component)
+					     : dev - plan->data_offset;
 	}
+}
+
+/* ---- the first agreement -------------------------------------------------------------------- */
+
+static void choose_sync(struct plan *plan)
+{
+	const struct create_params *p = plan->p;
+	uint32_t missing = 0, spare_parity, k;
+
+	plan->sync = CREATE_IN_SYNC;
+	if (!has_component(p) || p->assume_clean || p->zeroed) {
+		return;
+	}
+	if (!has_parity(p)) {
+		plan->sync = CREATE_RESYNC;
+		return;
+	}
+	for (k = 0; k < p->slots; k++) {
+		missing += p->dev[k].missing;
+	}
+	spare_parity = (p->level == RAID_LEVEL_6 ? 2u : 1u) - missing;
+	if (!missing && p->level == RAID_LEVEL_6) {
+		plan->sync = CREATE_RESYNC;
+	} else if (spare_parity == 1) {
+		plan->sync = CREATE_BUILD;
+		plan->build_slot = p->slots - 1;
+		plan->build_slot -= p->dev[plan->build_slot].missing;
+	}
+}
+
+static bool is_built(const struct plan *plan, uint32_t k)
+{
+	return plan->sync == CREATE_BUILD && k == plan->build_slot;
 }
 
 /* The geometry has the last word on whether the wishes go together, and knows the array's size. */
@@ -339,8 +410,8 @@ static int check_geometry(const struct plan *plan, uint64_t *array_sectors)
 	int err;
 
 	for (uint32_t k = 0; k < p->slots; k++) {
-		present[k] = !p->slot[k].missing;
-		if (present[k]) {
+		present[k] = !p->dev[k].missing && !is_built(plan, k);
+		if (!p->dev[k].missing) {
 			gp.slot[k].data_offset_sectors = plan->data_offset;
 			gp.slot[k].data_sectors = plan->data_size[k];
 		}
@@ -360,9 +431,10 @@ static int check_geometry(const struct plan *plan, uint64_t *array_sectors)
 
 /* ---- superblocks --------------------------------------------------------------------------- */
 
-static void place_bblog(const struct plan *plan, struct sb *sb)
+/* bitmap_sectors: what it takes, or what is kept free for one. */
+static void place_bblog(const struct plan *plan, uint64_t bitmap_sectors, struct sb *sb)
 {
-	uint64_t after_bitmap = SB_SECTORS + bitmap_reserve(plan->component);
+	uint64_t after_bitmap = SB_SECTORS + bitmap_sectors;
 	uint64_t room = sb->data_offset - sb->super_offset; /* 1.1 and 1.2 */
 
 	sb->bblog_size = BBLOG_SECTORS;
@@ -392,7 +464,13 @@ static bool record_raid0_layout(const struct plan *plan)
 	return false;
 }
 
-static void fill_sb(const struct plan *plan, uint32_t slot, struct sb *sb)
+/* Permanent numbers: in order, but the one that is built comes last. */
+static uint32_t dev_number(const struct plan *plan, uint32_t k)
+{
+	return is_built(plan, k) ? devices(plan->p) : k;
+}
+
+static void fill_sb(const struct plan *plan, uint32_t k, struct sb *sb)
 {
 	const struct create_params *p = plan->p;
 
@@ -407,19 +485,90 @@ static void fill_sb(const struct plan *plan, uint32_t slot, struct sb *sb)
 	sb->chunksize = plan->chunk;
 	sb->raid_disks = p->slots;
 	sb->data_offset = plan->data_offset;
-	sb->data_size = plan->data_size[slot];
-	sb->super_offset = super_offset(p, p->slot[slot].dev_sectors);
-	sb->dev_number = slot;
-	memcpy(sb->device_uuid, p->slot[slot].device_uuid, sizeof sb->device_uuid);
-	sb->resync_offset = has_component(p) && !p->assume_clean ? 0 : SB_IN_SYNC;
-	place_bblog(plan, sb);
+	sb->data_size = plan->data_size[k];
+	sb->super_offset = super_offset(p, p->dev[k].dev_sectors);
+	sb->dev_number = dev_number(plan, k);
+	memcpy(sb->device_uuid, p->dev[k].device_uuid, sizeof sb->device_uuid);
+	sb->devflags = p->dev[k].devflags;
+	if (is_built(plan, k)) {
+		sb->feature_map |= SB_FEATURE_RECOVERY_OFFSET; /* from 0 on */
+	}
+	sb->resync_offset = plan->sync == CREATE_RESYNC ? 0 : SB_IN_SYNC;
 	sb->max_dev = MAX_DEV;
 	for (uint32_t i = 0; i < SB_ROLES_MAX; i++) {
 		sb->dev_roles[i] = SB_ROLE_SPARE;
 	}
-	for (uint32_t k = 0; k < p->slots; k++) {
-		if (!p->slot[k].missing) {
-			sb->dev_roles[k] = (uint16_t)k;
+	for (uint32_t i = 0; i < p->slots; i++) {
+		if (!p->dev[i].missing) {
+			sb->dev_roles[dev_number(plan, i)] = (uint16_t)i;
+		}
+	}
+}
+
+/* ---- the bitmap ----------------------------------------------------------------------------- */
+
+static int plan_bitmap(const struct plan *plan, struct create_plan *out)
+{
+	const struct create_params *p = plan->p;
+	struct bm_ask ask = {
+		.sync_size_sectors =
+			p->level == RAID_LEVEL_10 ? out->array_sectors : plan->component,
+		.chunk_bytes = p->bitmap_chunk_bytes,
+		.creating = true,
+	};
+	struct bm_plan bm;
+	int err;
+
+	for (uint32_t k = 0; k < devices(p); k++) {
+		if (!p->dev[k].missing) {
+			ask.sb[ask.members] = &out->sb[k];
+			ask.dev_sectors[ask.members++] = p->dev[k].dev_sectors;
+		}
+	}
+	err = bm_place(&ask, &bm, plan->why);
+	if (err) {
+		return err;
+	}
+	bm_header_new(&ask, &bm, &out->bitmap);
+	out->bitmap_sectors = bm.area_sectors;
+	out->bitmap_ones = !p->zeroed;
+	for (uint32_t k = 0; k < devices(p); k++) {
+		struct sb *sb = &out->sb[k];
+
+		if (p->dev[k].missing) {
+			continue;
+		}
+		sb->feature_map |= SB_FEATURE_BITMAP;
+		sb->bitmap_offset = bm.offset_sectors;
+		if (bm.offset_sectors < 0) { /* the data may go on up to it */
+			sb->data_size = sb->super_offset - (uint64_t) - (int64_t)bm.offset_sectors;
+		}
+	}
+	return 0;
+}
+
+void create_bitmap_bytes(const struct create_plan *plan, uint64_t at, uint8_t *buf, uint32_t len)
+{
+	uint8_t header[BM_HEADER_BYTES];
+
+	CHECK(at + len <= (uint64_t)plan->bitmap_sectors * RAID_SECTOR_BYTES);
+	memset(buf, plan->bitmap_ones ? 0xff : 0, len);
+	if (at < sizeof header) {
+		bm_encode(&plan->bitmap, header);
+		memcpy(buf, header + at, min_u64(len, sizeof header - at));
+	}
+}
+
+/* --------------------------------------------------------------------------------------------- */
+
+static void place_bblogs(const struct plan *plan, struct create_plan *out)
+{
+	uint64_t bitmap =
+		plan->p->bitmap ? out->bitmap_sectors : bm_reserve_sectors(plan->component);
+
+	for (uint32_t k = 0; k < devices(plan->p); k++) {
+		if (!plan->p->dev[k].missing) {
+			place_bblog(plan, bitmap, &out->sb[k]);
 		}
 	}
 }
@@ -441,15 +590,25 @@ int create_plan(const struct create_params *p, struct create_plan *out, char why
 		return err;
 	}
 	choose_data_sizes(&plan);
+	choose_sync(&plan);
 	err = check_geometry(&plan, &out->array_sectors);
 	if (err) {
 		return err;
 	}
 	out->component_sectors = plan.component;
-	for (uint32_t k = 0; k < p->slots; k++) {
-		if (!p->slot[k].missing) {
+	out->sync = plan.sync;
+	out->build_slot = plan.build_slot;
+	for (uint32_t k = 0; k < devices(p); k++) {
+		if (!p->dev[k].missing) {
 			fill_sb(&plan, k, &out->sb[k]);
 		}
 	}
+	if (p->bitmap) {
+		err = plan_bitmap(&plan, out);
+		if (err) {
+			return err;
+		}
+	}
+	place_bblogs(&plan, out);
 	return 0;
 }

@@ -303,7 +303,7 @@ static int fill_array(struct config_array *a, const json_t *request, char why[RA
 	a->have_uuid = uuid != NULL;
 	a->raid0_layout = (enum geo_raid0_layout)raid0_layout;
 	a->read_only = json_is_true(json_object_get(request, "read-only"));
-	a->force = json_is_true(json_object_get(request, "force"));
+	a->force = a->force_write = json_is_true(json_object_get(request, "force"));
 	return 0;
 }
 

@@ -86,6 +86,33 @@ static void append_note(struct assembly *as, const char *text)
 	snprintf(as->note + used, sizeof as->note - used, "%s%s", used ? "; " : "", text);
 }
 
+/* A copy that cannot be read is none: all chunks count as changed, which costs a longer resync. */
+static int load_bitmap(struct array_instance *ai, char why[RAID_WHY_BYTES])
+{
+	const struct asm_bitmap *bitmap = &ai->assembly->bitmap;
+	char text[RAID_WHY_BYTES];
+	int rc;
+
+	if (bitmap->state != ASM_BITMAP_CURRENT) {
+		return 0;
+	}
+	ai->bitmap_bits = malloc(device_bitmap_bytes(bitmap));
+	if (!ai->bitmap_bits) {
+		return why_set(why, -ENOMEM, "out of memory");
+	}
+	rc = device_read_bitmap(&ai->member[bitmap->member], bitmap, ai->bitmap_bits);
+	if (rc < 0) {
+		snprintf(text, sizeof text,
+			 "the bitmap on %.100s cannot be read (%s): all chunks "
+			 "count as changed",
+			 ai->member[bitmap->member].path, strerror(-rc));
+		append_note(ai->assembly, text);
+		free(ai->bitmap_bits);
+		ai->bitmap_bits = NULL;
+	}
+	return 0;
+}
+
 /* What turned out not to belong to the array is given back to the system. */
 static void release_foreign(struct array_instance *ai)
 {
@@ -108,6 +135,7 @@ static int open_assembled(struct array_instance *ai, const struct array_spec *sp
 	struct asm_options opt = {
 		.want_readonly = spec->read_only,
 		.force = spec->force,
+		.force_write = spec->force_write,
 		.have_uuid = spec->have_uuid,
 		.raid0_layout = spec->raid0_layout,
 	};
@@ -128,11 +156,15 @@ static int open_assembled(struct array_instance *ai, const struct array_spec *sp
 		return why_set(why, -EROFS, "%s%s", as->why,
 			       strstr(as->why, "--readonly") ? "" : "; use --readonly");
 	}
+	rc = raid_can_run(as, spec->read_only, why);
+	if (rc < 0) {
+		return rc;
+	}
 	if (absent[0]) {
 		append_note(as, absent);
 	}
 	release_foreign(ai);
-	return 0;
+	return load_bitmap(ai, why);
 }
 
 /* ---- arrays without ------------------------------------------------------------------------- */
@@ -321,6 +353,7 @@ void array_close(struct array_instance *ai)
 	close_members(ai);
 	free(ai->member);
 	free(ai->assembly);
+	free(ai->bitmap_bits);
 	free(ai->name);
 	free(ai);
 }

@@ -432,6 +432,7 @@ static int apply(struct words *w, char why[RAID_WHY_BYTES])
 	for (uint32_t i = 0; i < c->arrays; i++) {
 		c->array[i].read_only |= w->read_only;
 		c->array[i].force |= w->force;
+		c->array[i].force_write |= w->force;
 		c->array[i].volatile_cache |= w->volatile_cache;
 		c->array[i].direct = w->have_direct ? w->direct : c->array[i].direct;
 		if (w->have_raid0_layout) {

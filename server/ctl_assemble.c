@@ -139,7 +139,7 @@ static void print_advice(const struct assemble_work *w, const struct assemble_ar
 		printf("    raid0-layout = \"%s\"\n", layout);
 	}
 	printf("%s%s  }\n", a->opt.want_readonly ? "    read-only = true\n" : "",
-	       a->opt.force ? "    force = true\n" : "");
+	       a->opt.force && a->opt.want_readonly ? "    force = true\n" : "");
 }
 
 static json_t *verdict_json(const struct assemble_work *w, const struct assemble_args *a,
@@ -215,6 +215,8 @@ static int decide_here(struct assemble_work *w, const struct assemble_args *a)
 	if (w->as.decision == ASM_REFUSE ||
 	    (w->as.decision == ASM_START_READONLY && !a->opt.want_readonly)) {
 		refusal = w->as.why;
+	} else if (raid_can_run(&w->as, a->opt.want_readonly, why) < 0) {
+		refusal = why;
 	}
 	if (a->json) {
 		ctl_print_json(verdict_json(w, a, refusal));
@@ -299,7 +301,7 @@ static int parse(int argc, char **argv, struct assemble_args *a)
 			a->opt.want_readonly = true;
 			break;
 		case 'f':
-			a->opt.force = true;
+			a->opt.force = a->opt.force_write = true;
 			break;
 		case 'r':
 			if (geo_layout_parse(RAID_LEVEL_0, optarg, &layout) < 0) {

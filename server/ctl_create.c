@@ -168,9 +168,9 @@ static int plan(struct create_args *a)
 		if (!a->member[i].path) {
 			continue;
 		}
-		p->slot[i].dev_sectors = props->size_bytes / RAID_SECTOR_BYTES;
-		p->slot[i].logical_block = props->logical_block;
-		if (random_bytes(p->slot[i].device_uuid, sizeof p->slot[i].device_uuid) < 0) {
+		p->dev[i].dev_sectors = props->size_bytes / RAID_SECTOR_BYTES;
+		p->dev[i].logical_block = props->logical_block;
+		if (random_bytes(p->dev[i].device_uuid, sizeof p->dev[i].device_uuid) < 0) {
 			return ctl_refused("the system has no random numbers");
 		}
 	}

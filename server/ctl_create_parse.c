@@ -203,7 +203,7 @@ static int take_members(int argc, char **argv, struct create_args *a)
 	for (uint32_t i = 0; i < a->members; i++) {
 		bool missing = strcmp(argv[i], "missing") == 0;
 
-		a->params.slot[i].missing = missing;
+		a->params.dev[i].missing = missing;
 		a->member[i].path = missing ? NULL : argv[i];
 		a->member[i].dev.fd = -1;
 	}

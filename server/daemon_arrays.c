@@ -97,6 +97,7 @@ static int open_members(const struct config_array *a, char *const *path, uint32_
 		.paths = paths,
 		.read_only = a->read_only,
 		.force = a->force,
+		.force_write = a->force_write,
 		.device =
 			{
 				.direct = a->direct,

@@ -39,9 +39,18 @@ bool device_same(const char *path_a, const char *path_b);
 
 /*
  * Read what asm_decide() wants to know: superblock at each location (most recent ctime wins when
- * several are valid), bad-block log. Fills cand whole, errors included; cand->name is dev->path.
+ * several are valid), bad-block log, begin of the bitmap. Fills cand whole, errors included;
+ * cand->name is dev->path.
  */
 void device_candidate(const struct member_dev *dev, struct asm_candidate *cand);
+
+/*
+ * The bits of an ASM_BITMAP_CURRENT, packed as on disk without the header: device_bitmap_bytes() of
+ * them, from its member. 0 or -errno.
+ */
+int device_read_bitmap(const struct member_dev *dev, const struct asm_bitmap *bitmap,
+		       uint8_t *bits);
+uint64_t device_bitmap_bytes(const struct asm_bitmap *bitmap);
 
 /*
  * Is this what device_open() says of a device that is not there or does not answer (against one

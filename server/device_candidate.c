@@ -65,6 +65,46 @@ static void load_bad_blocks(const struct member_dev *dev, struct asm_candidate *
 	}
 }
 
+/* Whether the array can do without this copy, asm_decide() says. */
+static void load_bitmap_header(const struct member_dev *dev, struct asm_candidate *cand)
+{
+	const struct sb *sb = &cand->sb;
+	int64_t sector = (int64_t)sb->super_offset + sb->bitmap_offset;
+
+	memset(&cand->bitmap, 0, sizeof cand->bitmap);
+	if (!(sb->feature_map & SB_FEATURE_BITMAP)) {
+		return;
+	}
+	cand->bitmap.err = sector < 0
+				   ? -EUCLEAN
+				   : device_read(dev, (uint64_t)sector * RAID_SECTOR_BYTES,
+						 cand->bitmap.header, sizeof cand->bitmap.header);
+}
+
+static void load_areas(const struct member_dev *dev, struct asm_candidate *cand)
+{
+	load_bad_blocks(dev, cand);
+	load_bitmap_header(dev, cand);
+}
+
+int device_read_bitmap(const struct member_dev *dev, const struct asm_bitmap *bitmap, uint8_t *bits)
+{
+	uint64_t maddr = bitmap->at_sector * RAID_SECTOR_BYTES + BM_HEADER_BYTES;
+	uint64_t len = device_bitmap_bytes(bitmap), at, n;
+	int rc = 0;
+
+	for (at = 0; at < len && rc == 0; at += n) {
+		n = min_u64(len - at, 64 << 10);
+		rc = device_read(dev, maddr + at, bits + at, (uint32_t)n);
+	}
+	return rc;
+}
+
+uint64_t device_bitmap_bytes(const struct asm_bitmap *bitmap)
+{
+	return bm_area_bytes(bitmap->bits) - BM_HEADER_BYTES;
+}
+
 void device_candidate(const struct member_dev *dev, struct asm_candidate *cand)
 {
 	struct sb_location loc[SB_LOCATIONS_MAX];
@@ -92,7 +132,7 @@ void device_candidate(const struct member_dev *dev, struct asm_candidate *cand)
 		}
 	}
 	if (have) {
-		load_bad_blocks(dev, cand);
+		load_areas(dev, cand);
 	}
 }
 
@@ -140,7 +180,7 @@ static bool look_where_it_was(const struct member_dev *dev, const struct sb *sib
 	cand->sb = sb;
 	cand->load_err = 0;
 	cand->why[0] = '\0';
-	load_bad_blocks(dev, cand);
+	load_areas(dev, cand);
 	return true;
 }
 

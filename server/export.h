@@ -25,6 +25,7 @@ struct member_dev {
 struct array_instance {
 	char *name;
 	struct assembly *assembly;
+	uint8_t *bitmap_bits; /* as raid_config wants them; NULL: all count as set, or no bitmap */
 	struct raid_array *raid;
 	bool read_only;
 	uint32_t members;

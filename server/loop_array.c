@@ -39,6 +39,7 @@ static int create_engine(struct loop_array *a, const struct raid_limits *limits,
 		.props = props,
 		.limits = *limits,
 		.read_only = ai->read_only,
+		.bitmap_bits = ai->bitmap_bits,
 		.now = loop_now(),
 	};
 	int err;

@@ -5,8 +5,8 @@
  *
  * An input is two bytes of options and then records of RECORD bytes, one a member: how large the
  * device is, which version, whether magic, place and checksum are made right (mostly yes, or
- * nothing would get past them), the first bytes of the superblock and a bad-block log. Beyond not
- * crashing, what holds for every outcome is checked.
+ * nothing would get past them), the first bytes of the superblock, a bad-block log and the begin of
+ * a bitmap. Beyond not crashing, what holds for every outcome is checked.
  */
 #include "raid/assemble.h"
 
@@ -28,7 +28,9 @@ enum {
 	SB_PART = 512,
 	R_LOG = R_SB + SB_PART,
 	LOG_PART = 32,
-	RECORD = R_LOG + LOG_PART,
+	R_BITMAP = R_LOG + LOG_PART,
+	BITMAP_PART = 72,
+	RECORD = R_BITMAP + BITMAP_PART,
 	MEMBERS = 8,
 
 	KEEP_PLACE = 1, /* flags */
@@ -127,6 +129,7 @@ static void load(const uint8_t *record, struct asm_candidate *c)
 		c->load_err = bb_decode(record + R_LOG, LOG_PART, c->sb.bblog_shift, c->dev_sectors,
 					&c->bad, c->why);
 	}
+	memcpy(c->bitmap.header, record + R_BITMAP, BITMAP_PART);
 }
 
 static void check_bad(const struct asm_member *m, uint64_t maddr, uint64_t len)
@@ -187,6 +190,34 @@ static void check_started(void)
 	check_piece(bytes / 3, 1);
 }
 
+/* Whatever the header says, what is read and written of it lies on the member. */
+static void check_bitmap(void)
+{
+	const struct asm_bitmap *b = &out.bitmap;
+	const struct asm_member *m = &out.member[b->member];
+
+	if (b->state != ASM_BITMAP_CURRENT && b->state != ASM_BITMAP_STALE) {
+		return;
+	}
+	CHECK(b->bits && b->bits == bm_bits(b->header.sync_size_sectors, b->header.chunk_bytes));
+	CHECK(bm_area_bytes(b->bits) <= BM_AREA_MAX_BYTES);
+	if (b->state == ASM_BITMAP_CURRENT) {
+		CHECK(m->verdict == ASM_IN_SYNC);
+		CHECK(b->at_sector + 8 * bm_area_pages(b->bits) <= m->dev_sectors);
+	}
+}
+
+static void check_member(const struct asm_member *m)
+{
+	bool partial = m->recovery_offset != SB_IN_SYNC;
+
+	CHECK(m->verdict == ASM_IN_SYNC || m->why[0]);
+	CHECK(!partial || m->recovery_offset <= m->sb.size);
+	CHECK(!m->recovery_bitmap || m->verdict == ASM_RECOVERING);
+	CHECK(!m->readd_bitmap || m->verdict == ASM_STALE || m->verdict == ASM_FAULTY);
+	CHECK((!m->recovery_bitmap && !m->readd_bitmap) || out.bitmap.state == ASM_BITMAP_CURRENT);
+}
+
 static void check_outcome(uint32_t count, const struct asm_options *opt)
 {
 	uint32_t i;
@@ -195,14 +226,17 @@ static void check_outcome(uint32_t count, const struct asm_options *opt)
 	CHECK(strlen(out.why) < RAID_WHY_BYTES && strlen(out.note) < RAID_WHY_BYTES);
 	CHECK((out.decision == ASM_START) == !out.why[0]);
 	for (i = 0; i < count; i++) {
-		CHECK(out.member[i].verdict == ASM_IN_SYNC || out.member[i].why[0]);
+		check_member(&out.member[i]);
 	}
 	if (out.decision != ASM_REFUSE) {
 		check_started();
+		check_bitmap();
 	}
-	if (!opt->force && out.decision == ASM_START) {
+	if (!opt->force && !opt->force_write && out.decision == ASM_START) {
 		CHECK(!(out.features &
-			~(uint32_t)(SB_FEATURE_BAD_BLOCKS | SB_FEATURE_RAID0_LAYOUT)));
+			(uint32_t)(SB_FEATURE_RESHAPE | SB_FEATURE_CLUSTERED | SB_FEATURE_JOURNAL |
+				   SB_FEATURE_PPL | SB_FEATURE_MULTIPLE_PPLS)));
+		CHECK(!out.geometry.parity || !out.degraded || out.resync_offset == SB_IN_SYNC);
 	}
 }
 
@@ -217,6 +251,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	opt.want_readonly = data[0] & 1;
 	opt.force = data[0] & 2;
 	opt.have_uuid = data[0] & 4;
+	opt.force_write = data[0] & 8;
 	memset(opt.uuid, 0x55, sizeof opt.uuid);
 	opt.raid0_layout = (enum geo_raid0_layout)(data[1] % 3);
 	data += HEAD;
@@ -252,6 +287,9 @@ static const struct seed seeds[] = {
 	{RAID_LEVEL_0, 0, 128, 3, 0, 3, 0},
 	{RAID_LEVEL_LINEAR, 0, 0, 3, 0, 0, 3},
 	{RAID_LEVEL_5, 2, 128, 4, SB_FEATURE_PPL, 0, 0},
+	{RAID_LEVEL_5, 2, 128, 4, SB_FEATURE_BITMAP, 0, 8},
+	{RAID_LEVEL_6, 10, 128, 5, SB_FEATURE_RECOVERY_OFFSET, 2, 3},
+	{RAID_LEVEL_4, 0, 128, 3, 0, 0, 8},
 };
 
 enum { SEED_SECTORS = 10240, SEED_DATA_OFFSET = 2048 };
@@ -261,7 +299,16 @@ static void seed_v1(const struct seed *s, uint32_t k, uint8_t *record)
 	static uint8_t buf[SB_BYTES_MAX];
 	static struct sb sb;
 	bool at_end = s->version == 2;
+	struct bm_header bitmap = {
+		.version = BM_V4,
+		.events = 17,
+		.sync_size_sectors = 4096,
+		.chunk_bytes = 65536,
+		.daemon_sleep_s = BM_DAEMON_SLEEP_DEFAULT_S,
+	};
 	uint32_t i;
+
+	memset(bitmap.uuid, 0x55, sizeof bitmap.uuid);
 
 	memset(&sb, 0, sizeof sb);
 	sb.version = SB_V1_2;
@@ -290,6 +337,8 @@ static void seed_v1(const struct seed *s, uint32_t k, uint8_t *record)
 	sb_encode(&sb, 512, buf);
 	memcpy(record + R_SB, buf, SB_PART);
 	put_le64(record + R_LOG, (uint64_t)3000 << 10 | 8);
+	bm_encode(&bitmap, buf);
+	memcpy(record + R_BITMAP, buf, BITMAP_PART);
 }
 
 static void seed_v090(const struct seed *s, uint32_t k, uint8_t *record)

@@ -40,9 +40,9 @@ static void plan_array(struct world *w, struct create_plan *out)
 	cp->ctime_s = w->wall_s;
 	cp->slots = p->slots;
 	for (uint32_t i = 0; i < p->slots; i++) {
-		cp->slot[i].dev_sectors = w->disk[i].p.size_bytes / RAID_SECTOR_BYTES;
-		cp->slot[i].logical_block = w->disk[i].p.block;
-		prng_fill(&w->rng, cp->slot[i].device_uuid, 16);
+		cp->dev[i].dev_sectors = w->disk[i].p.size_bytes / RAID_SECTOR_BYTES;
+		cp->dev[i].logical_block = w->disk[i].p.block;
+		prng_fill(&w->rng, cp->dev[i].device_uuid, 16);
 	}
 	if (create_plan(cp, out, why) != 0) {
 		sim_fail("create_plan refused: %s", why);

@@ -117,9 +117,7 @@ static uint16_t role(const json_t *value)
 
 static bool only_read(const json_t *features)
 {
-	static const char *const words[] = {
-		"bitmap-offset", "recovery-offset", "replacement", "recovery-bitmap",
-		"clustered",	 "journal",	    "ppl",	   "multiple-ppls"};
+	static const char *const words[] = {"clustered", "journal", "ppl", "multiple-ppls"};
 	uint32_t i;
 
 	for (i = 0; i < sizeof words / sizeof words[0]; i++) {
@@ -178,6 +176,8 @@ static void take_member(const json_t *obj, const json_t *expect, struct golden_m
 	m->recovery_offset = number(obj, "recovery_offset_sectors");
 	m->only_read = only_read(features) || !strcmp(m->metadata, "0.90");
 	m->reshape = has(features, "reshape-active");
+	m->journal = has(features, "journal");
+	m->ppl = has(features, "ppl") || has(features, "multiple-ppls");
 	m->bad_blocks = has(features, "bad-blocks");
 }
 
@@ -368,6 +368,15 @@ static void read_bad_blocks(const struct golden_member *m, struct asm_candidate 
 	}
 }
 
+static void read_bitmap_header(const struct golden_member *m, struct asm_candidate *c)
+{
+	uint64_t at = 512 * (c->sb.super_offset + (uint64_t)(int64_t)c->sb.bitmap_offset);
+
+	if (c->sb.feature_map & SB_FEATURE_BITMAP) {
+		memcpy(c->bitmap.header, m->image + at, BM_HEADER_BYTES);
+	}
+}
+
 void golden_candidate(const struct golden_member *m, struct asm_candidate *c)
 {
 	struct sb_location loc[SB_LOCATIONS_MAX];
@@ -394,6 +403,7 @@ void golden_candidate(const struct golden_member *m, struct asm_candidate *c)
 	}
 	if (!c->load_err) {
 		read_bad_blocks(m, c);
+		read_bitmap_header(m, c);
 	}
 }
 

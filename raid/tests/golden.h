@@ -39,7 +39,7 @@ struct golden_member {
 	uint64_t recovery_offset;      /* sectors; 0 if none */
 	char device_uuid[GOLDEN_TEXT]; /* empty if none */
 	bool only_read;		       /* has features that are read but not written */
-	bool reshape;
+	bool reshape, journal, ppl;
 	bool bad_blocks;
 };
 
@@ -89,7 +89,7 @@ void golden_free(struct golden *g);
  * against the checksum in array.json. */
 uint8_t *golden_content(const struct golden *g);
 
-/* What opening the member finds: superblock, bad-block log. */
+/* What opening the member finds: superblock, bad-block log, begin of the bitmap. */
 void golden_candidate(const struct golden_member *m, struct asm_candidate *c);
 
 /* Where the arrays are: $GOLDEN_DIR, or those that come with the tests. */

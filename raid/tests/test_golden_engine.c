@@ -271,11 +271,12 @@ static void write_and_come_back(uint8_t *content)
 
 static void run(void **state)
 {
+	char why[RAID_WHY_BYTES];
 	uint8_t *content;
 
 	golden_load(*state, &golden);
 	decide();
-	if (assembly.decision == ASM_REFUSE) {
+	if (assembly.decision == ASM_REFUSE || raid_can_run(&assembly, true, why)) {
 		golden_free(&golden);
 		skip();
 	}
@@ -283,7 +284,7 @@ static void run(void **state)
 	start(true);
 	check_all(content);
 	stop();
-	if (assembly.decision == ASM_START) {
+	if (assembly.decision == ASM_START && !raid_can_run(&assembly, false, why)) {
 		write_and_come_back(content);
 	}
 	free(content);
