@@ -456,3 +456,11 @@ uint16_t sb_own_role(const struct sb *sb)
 {
 	return sb->dev_number < sb->max_dev ? sb->dev_roles[sb->dev_number] : SB_ROLE_SPARE;
 }
+
+uint64_t sb_recovered_sectors(const struct sb *sb)
+{
+	if (!(sb->feature_map & SB_FEATURE_RECOVERY_OFFSET)) {
+		return sb->data_size;
+	}
+	return sb->recovery_offset <= sb->data_size ? sb->recovery_offset : 0;
+}

@@ -145,6 +145,13 @@ uint64_t sb_room(const struct sb *sb, uint64_t dev_sectors, int64_t offset, enum
 /* What a member says of itself: dev_roles[dev_number], SB_ROLE_SPARE if dev_number ≥ max_dev. */
 uint16_t sb_own_role(const struct sb *sb);
 
+/*
+ * Sectors of its data, from data_offset on, that a member in a slot holds already: all of
+ * data_size, or with SB_FEATURE_RECOVERY_OFFSET up to that. A mark beyond the data says nothing: 0.
+ * With SB_FEATURE_RECOVERY_BITMAP the rest, too, is good where the bitmap has no bit.
+ */
+uint64_t sb_recovered_sectors(const struct sb *sb);
+
 /* Name of the lowest bit of a feature mask in mdadm's words ("bitmap", "reshape", …). */
 const char *sb_feature_name(uint32_t mask);
 

@@ -320,6 +320,43 @@ static void feature_names(void **state)
 	assert_string_equal(sb_feature_name(0), "none");
 }
 
+/* What a member under way says of itself: every feature that is maintained, through bytes. */
+static void members_under_way(void **state)
+{
+	static const struct {
+		uint32_t features;
+		uint64_t recovery_offset, recovered;
+	} marks[] = {
+		{0, 5000, 129024}, /* without the feature the field is old */
+		{SB_FEATURE_RECOVERY_OFFSET, 0, 0},
+		{SB_FEATURE_RECOVERY_OFFSET, 5000, 5000},
+		{SB_FEATURE_RECOVERY_OFFSET | SB_FEATURE_RECOVERY_BITMAP, 5000, 5000},
+		{SB_FEATURE_RECOVERY_OFFSET | SB_FEATURE_REPLACEMENT, 5000, 5000},
+		{SB_FEATURE_REPLACEMENT, 0, 129024}, /* copied, waits for its turn */
+		{SB_FEATURE_RECOVERY_OFFSET, 129024, 129024},
+		{SB_FEATURE_RECOVERY_OFFSET, 129025, 0},
+		{SB_FEATURE_RECOVERY_OFFSET, UINT64_MAX, 0},
+	};
+
+	for (uint32_t i = 0; i < sizeof marks / sizeof *marks; i++) {
+		struct sb in = sbv_vector(3), out;
+		uint8_t buf[SB_BYTES_MAX];
+		char why[RAID_WHY_BYTES];
+
+		in.feature_map |= marks[i].features | SB_FEATURE_BAD_BLOCKS;
+		in.recovery_offset = marks[i].recovery_offset;
+		in.devflags = SB_DEV_WRITE_MOSTLY | SB_DEV_FAIL_FAST;
+		in.cnt_corrected_read = UINT32_MAX;
+		sb_encode(&in, 4096, buf);
+		assert_int_equal(sb_decode(buf, sbv_at, SBV_DEV_SECTORS, &out, why), 0);
+		assert_int_equal(out.feature_map, in.feature_map);
+		assert_int_equal(out.recovery_offset, in.recovery_offset);
+		assert_int_equal(out.devflags, in.devflags);
+		assert_int_equal(out.cnt_corrected_read, UINT32_MAX);
+		assert_int_equal(sb_recovered_sectors(&out), marks[i].recovered);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -329,6 +366,7 @@ int main(void)
 		cmocka_unit_test(locations),
 		cmocka_unit_test(locations_of_tiny_devices),
 		cmocka_unit_test(every_field_round_trips),
+		cmocka_unit_test(members_under_way),
 		cmocka_unit_test(ppl_fields_share_the_bitmap_s_place),
 		cmocka_unit_test(length_is_padded_to_the_logical_block),
 		cmocka_unit_test(full_role_table),
