@@ -475,6 +475,7 @@ static void fill_shard(struct raid_array *a, const struct shape *s, struct parts
 		list_init(&f->active);
 		list_init(&f->slots);
 		list_init(&f->rider.link);
+		list_init(&f->intent.link);
 		range_init(&f->range, RANGE_FRAG);
 		list_append(&sh->frags_free, &f->link);
 		sh->frags_free_count++;

@@ -11,7 +11,7 @@
 
 bool choose_unsynced(const struct shard *sh, const struct geo_piece *p)
 {
-	return p->copies > 1 && p->addr + p->len > sh->view->unsynced_from;
+	return p->copies > 1 && view_unsynced(sh->view, p->addr, p->addr + p->len);
 }
 
 /*

@@ -5,9 +5,10 @@
  * Transitions (frag_set_state() checks them):
  *
  *   FREE -> DATA                      admit: READ
- *   FREE -> WAIT_RANGE | WAIT_DIRTY | EDGES | DATA | ANSWERED     admit: WRITE, TRIM, ZERO
- *   WAIT_RANGE -> WAIT_DIRTY | EDGES | DATA | ANSWERED            start_write
- *   WAIT_DIRTY -> EDGES | DATA | ANSWERED                         start_write
+ *   FREE -> WAIT_RANGE | WAIT_INTENT | WAIT_DIRTY | EDGES | ANSWERED    admit: WRITE, TRIM, ZERO
+ *   WAIT_RANGE -> WAIT_INTENT | WAIT_DIRTY | EDGES | ANSWERED     frag_start_write
+ *   WAIT_INTENT -> WAIT_DIRTY | EDGES | ANSWERED                  frag_start_write
+ *   WAIT_DIRTY -> EDGES | ANSWERED                                frag_start_write
  *   EDGES -> DATA | WAIT_SHED | ANSWERED                          edges_done, late_reads
  *   DATA -> DATA (next window) | WAIT_SHED | WAIT_FLUSH | WAIT_META | ANSWERED
  *   WAIT_SHED -> EDGES | DATA | WAIT_META | ANSWERED              late_try, or the io came back
@@ -27,9 +28,11 @@
 
 static const uint16_t frag_next[FRAG_STATES] = {
 	[FRAG_FREE] =
-		TO(WAIT_RANGE) | TO(WAIT_DIRTY) | TO(EDGES) | TO(DATA) | TO(ANSWERED) | TO(SHED),
-	[FRAG_WAIT_RANGE] = TO(WAIT_DIRTY) | TO(EDGES) | TO(DATA) | TO(ANSWERED),
-	[FRAG_WAIT_DIRTY] = TO(EDGES) | TO(DATA) | TO(ANSWERED),
+		TO(WAIT_RANGE) | TO(WAIT_INTENT) | TO(WAIT_DIRTY) | TO(EDGES) | TO(DATA) |
+		TO(ANSWERED) | TO(SHED),
+	[FRAG_WAIT_RANGE] = TO(WAIT_INTENT) | TO(WAIT_DIRTY) | TO(EDGES) | TO(ANSWERED),
+	[FRAG_WAIT_INTENT] = TO(WAIT_DIRTY) | TO(EDGES) | TO(ANSWERED),
+	[FRAG_WAIT_DIRTY] = TO(EDGES) | TO(ANSWERED),
 	[FRAG_EDGES] = TO(DATA) | TO(WAIT_SHED) | TO(ANSWERED),
 	[FRAG_DATA] = TO(WAIT_SHED) | TO(WAIT_FLUSH) | TO(WAIT_META) | TO(ANSWERED),
 	[FRAG_WAIT_SHED] = TO(EDGES) | TO(DATA) | TO(WAIT_META) | TO(ANSWERED),
@@ -63,6 +66,7 @@ struct frag *frag_alloc(struct shard *sh)
 	f->restart = false;
 	f->redo_zero = false;
 	f->bounce = false;
+	f->missed = false;
 	f->err = 0;
 	f->buf = NULL;
 	f->kit = NULL;
@@ -102,7 +106,8 @@ void frag_maybe_free(struct shard *sh, struct frag *f)
 {
 	struct raid_req *req = f->req;
 
-	if (f->out || (f->state != FRAG_ANSWERED && f->state != FRAG_SHED)) {
+	if (f->out || f->intent_state == FRAG_INTENT_ENDING ||
+	    (f->state != FRAG_ANSWERED && f->state != FRAG_SHED)) {
 		return;
 	}
 	if (f->state == FRAG_SHED) {
@@ -143,11 +148,23 @@ void shard_answer(struct shard *sh, struct raid_req *req, int res)
 	list_append(sh->done, &req->link);
 }
 
+static void end_intent(struct shard *sh, struct frag *f)
+{
+	CHECK(f->intent_state != FRAG_INTENT_ASKED);
+	if (f->intent_state == FRAG_INTENT_HELD) {
+		f->intent_state = FRAG_INTENT_ENDING;
+		f->intent.end = true;
+		f->intent.missed = f->missed;
+		list_append(&sh->ask->intent, &f->intent.link);
+	}
+}
+
 static void answer(struct shard *sh, struct frag *f, int res)
 {
 	frag_set_state(f, FRAG_ANSWERED);
 	frag_unreserve(sh, f);
 	if (f->kind != FRAG_READ) {
+		end_intent(sh, f);
 		range_remove(&sh->ranges, &f->range);
 		shard_writes_del(sh);
 	} else if (!res) {
@@ -195,10 +212,11 @@ static void finish(struct shard *sh, struct frag *f)
 	if (f->err) {
 		if (f->state == FRAG_DATA && f->kind != FRAG_READ && several_copies(sh, f)) {
 			MARK(frag_copies_differ);
+			f->missed = true;
 			sh->ask->differ_from = min_u64(sh->ask->differ_from, f->lo);
 		}
 		answer(sh, f, f->err);
-	} else if (v->fail_pending && (f->kind != FRAG_READ || f->hi > v->unsynced_from)) {
+	} else if (v->fail_pending && (f->kind != FRAG_READ || view_unsynced(v, f->lo, f->hi))) {
 		MARK(frag_wait_meta);
 		if (v->broken) {
 			answer(sh, f, f->kind == FRAG_READ ? 0 : -EIO);
@@ -260,12 +278,31 @@ static void edges_done(struct shard *sh, struct frag *f)
 	next_window(sh, f);
 }
 
-/* The range is granted: wait for the superblocks, then read the edges, then write. */
+/* Ask for the bitmap and for the superblocks at once: where the bits lie beside the header, one
+ * page does for both. */
+static void ask_intent(struct shard *sh, struct frag *f)
+{
+	MARK(frag_wait_intent);
+	frag_set_state(f, FRAG_WAIT_INTENT);
+	f->intent_state = FRAG_INTENT_ASKED;
+	f->intent.lo = f->lo;
+	f->intent.hi = f->hi;
+	f->intent.end = false;
+	f->intent.missed = false;
+	list_append(&sh->ask->intent, &f->intent.link);
+	sh->ask->need_dirty |= !sh->view->write_open;
+}
+
+/* The range is granted: wait for bitmap and superblocks, then read the edges, then write. */
 void frag_start_write(struct shard *sh, struct frag *f)
 {
 	if (sh->view->broken) {
 		f->err = -EIO;
 		finish(sh, f);
+		return;
+	}
+	if (sh->view->redundant && f->intent_state == FRAG_INTENT_FREE) {
+		ask_intent(sh, f);
 		return;
 	}
 	if (!sh->view->write_open) {
@@ -440,6 +477,22 @@ static bool run_answers(struct shard *sh)
 		} else {
 			retry_judged(sh, s->of, s);
 		}
+	}
+	while ((l = list_pop(&ask->intent_granted))) {
+		struct frag *f =
+			container_of(container_of(l, struct ask_intent, link), struct frag, intent);
+
+		moved = true;
+		f->intent_state = FRAG_INTENT_HELD;
+		frag_start_write(sh, f);
+	}
+	while ((l = list_pop(&ask->intent_ended))) {
+		struct frag *f =
+			container_of(container_of(l, struct ask_intent, link), struct frag, intent);
+
+		moved = true;
+		f->intent_state = FRAG_INTENT_FREE;
+		frag_maybe_free(sh, f);
 	}
 	while ((l = list_pop(&ask->flushed))) {
 		struct ask_flush *rider = container_of(l, struct ask_flush, link);

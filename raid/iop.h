@@ -25,7 +25,7 @@ enum iop_class { IOP_READS, IOP_WRITES, IOP_CLASSES };
 
 enum slot_state { SLOT_FREE, SLOT_HELD, SLOT_OUT };
 
-enum slot_owner { SLOT_DATA, SLOT_JOB, SLOT_META, SLOT_FLUSH };
+enum slot_owner { SLOT_DATA, SLOT_JOB, SLOT_META, SLOT_FLUSH, SLOT_INTENT };
 
 /* How an io is being carried out: retry.c. */
 enum slot_phase {

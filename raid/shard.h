@@ -39,7 +39,8 @@ enum {
  *
  *   FREE        in the pool
  *   WAIT_RANGE  WRITE, TRIM, ZERO: admitted, holds all it needs; an earlier write overlaps
- *   WAIT_DIRTY  range granted; superblocks do not say dirty yet
+ *   WAIT_INTENT range granted; its bits in the bitmap are not durable yet
+ *   WAIT_DIRTY  superblocks do not say dirty yet
  *   EDGES       blocks that the payload covers only in part are being read
  *   DATA        ios of the current window are out
  *   WAIT_SHED   a READ hung; waits for another buffer to start again with
@@ -51,6 +52,7 @@ enum {
 enum frag_state {
 	FRAG_FREE,
 	FRAG_WAIT_RANGE,
+	FRAG_WAIT_INTENT,
 	FRAG_WAIT_DIRTY,
 	FRAG_EDGES,
 	FRAG_DATA,
@@ -64,6 +66,9 @@ enum frag_state {
 
 /* What a window of a fragment does. */
 enum frag_kind { FRAG_READ, FRAG_WRITE, FRAG_ZERO_WRITE, FRAG_ZERO_IO, FRAG_DISCARD };
+
+/* What the bitmap knows of it. */
+enum frag_intent { FRAG_INTENT_FREE, FRAG_INTENT_ASKED, FRAG_INTENT_HELD, FRAG_INTENT_ENDING };
 
 struct kit;
 
@@ -79,11 +84,14 @@ struct frag {
 	bool redo_zero; /* a DISCARD or ZERO io failed: write zeroes instead */
 	bool did_some;	/* … while another had succeeded */
 	bool bounce;	/* WRITE: buf holds a copy of the payload */
+	bool missed;	/* copies may differ now */
 	int err;
 	uint64_t lo, hi;	 /* the request widened to whole units */
 	uint64_t window, cursor; /* the window in work is [window, cursor) */
 	struct range range;
 	struct ask_flush rider;
+	enum frag_intent intent_state;
+	struct ask_intent intent;
 	void *buf; /* READ data; WRITE edges: head at 0, tail at 4096 */
 	struct kit *kit;
 	struct list slots; /* slot.link: every io held for it */

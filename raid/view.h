@@ -60,6 +60,11 @@ struct view {
 	 * bytes of the component for 4, 5 and 6. With a bitmap only where it says so:
 	 * view_unsynced(). */
 	uint64_t unsynced_from;
+	/* One bit per chunk of 1 << chunk_shift bytes: those that need a resync. NULL: no bitmap, all
+	 * from unsynced_from on. */
+	const uint64_t *unsynced_chunks;
+	uint64_t chunks;
+	uint32_t chunk_shift;
 	/* Rebuild of parity levels: steps of sync_step bytes are done in any order; bit i: step i
 	 * after good_below of the members being rebuilt is done. */
 	uint64_t sync_done_mask;
@@ -92,18 +97,36 @@ static inline bool view_good(const struct view *v, uint32_t gslot, uint64_t lo, 
 	return true;
 }
 
+/* May copies differ, or parity be stale, anywhere in [lo, hi)? Bytes as of unsynced_from. */
+static inline bool view_unsynced(const struct view *v, uint64_t lo, uint64_t hi)
+{
+	lo = lo > v->unsynced_from ? lo : v->unsynced_from;
+	if (lo >= hi || !v->unsynced_chunks) {
+		return lo < hi;
+	}
+	for (uint64_t i = lo >> v->chunk_shift; i <= (hi - 1) >> v->chunk_shift; i++) {
+		if (i < v->chunks && v->unsynced_chunks[i / 64] >> i % 64 & 1) {
+			return true;
+		}
+	}
+	return false;
+}
+
 /*
  * A write and the bitmap (rule 3; md-format §11.2). BEGIN: before data goes anywhere; answered on
- * intent_granted when the bits of [lo, hi) are durable. END: the write is over; missed: some member
- * that should have it does not. Units as of view.unsynced_from, widened by the core to chunks.
- * Without a bitmap the core grants at once. The struct is the asker's until BEGIN is granted, and
- * from its END until it comes back on intent_ended.
+ * intent_granted when the bits of [lo, hi) are durable, or the array takes no more writes
+ * (view.broken). Answers need not come in the order of the questions. END, with the same lo and hi:
+ * the write is over; missed: members that are in sync may differ now (not: one was failed for it).
+ * Units as of view.unsynced_from, widened by the core to chunks. Without a bitmap the core grants at
+ * once. The struct is the core's from BEGIN to granted, and from END until it comes back on
+ * intent_ended.
  */
 struct ask_intent {
 	struct list link;
 	uint64_t lo, hi;
 	bool end;
 	bool missed;
+	uint32_t counted; /* the core's: the bitmap that counts this write, 0: none */
 };
 
 /* Repaired read errors of one slot since the core last looked. */
@@ -122,7 +145,7 @@ struct ask {
 	struct list failed, judged;
 	/* struct ask_flush: flush, then go on. Answer: on flushed, with res. */
 	struct list flush, flushed;
-	/* struct ask_intent; answers on granted and ended, in order */
+	/* struct ask_intent; answers on granted and ended */
 	struct list intent, intent_granted, intent_ended;
 	/* struct sync_op (sync_op.h): the core's work orders to the shard, and what came of them */
 	struct list sync, synced;
