@@ -79,6 +79,16 @@ static void cmd_fail(struct raid_array *a, struct raid_cmd *cmd)
 	}
 }
 
+static void cmd_bitmap(struct raid_array *a, struct raid_cmd *cmd)
+{
+	int err = cmd->op == RAID_CMD_BITMAP_ADD ? intent_cmd_add(&a->core, cmd)
+						 : intent_cmd_remove(&a->core, cmd);
+
+	if (err) {
+		cmd_answer(a, cmd, err);
+	}
+}
+
 static void run_recording(struct raid_array *a)
 {
 	while (!list_empty(&a->cmds_recording) &&
@@ -98,6 +108,13 @@ static bool run_stop(struct raid_array *a)
 	int res = c->view.broken || c->view.flush_lost ? -EIO : 0;
 
 	if (!a->stopping || c->ask.writes_active || c->flush.running) {
+		return false;
+	}
+	if (!c->intent.stopping) {
+		intent_stop(c);
+		return true;
+	}
+	if (!intent_stopped(c)) {
 		return false;
 	}
 	if (!c->meta.clean_now) {
@@ -132,6 +149,8 @@ static void run_commands(struct raid_array *a)
 			a->stopping = cmd;
 		} else if (cmd->op == RAID_CMD_FAIL) {
 			cmd_fail(a, cmd);
+		} else if (cmd->op == RAID_CMD_BITMAP_ADD || cmd->op == RAID_CMD_BITMAP_REMOVE) {
+			cmd_bitmap(a, cmd);
 		} else {
 			cmd_answer(a, cmd, why_set(cmd->why, -ENOTSUP, "not yet possible"));
 		}
@@ -157,6 +176,9 @@ static void take_completions(struct raid_array *a)
 			break;
 		case SLOT_FLUSH:
 			flush_io_done(&a->core, s);
+			break;
+		case SLOT_INTENT:
+			intent_io_done(&a->core, s);
 			break;
 		}
 	}
@@ -200,6 +222,7 @@ static bool core_run(struct core *c)
 
 	moved |= meta_run(c);
 	moved |= flush_run(c);
+	moved |= intent_run(c);
 	return moved;
 }
 
@@ -225,6 +248,7 @@ void raid_step(struct raid_array *a, struct raid_now now)
 			moved = run_stop(a);
 		}
 	} while (moved);
+	intent_emit(&a->core);
 }
 
 /* ---- out ----------------------------------------------------------------------------------- */
@@ -296,7 +320,8 @@ bool raid_next_event(struct raid_array *a, struct raid_event *out)
 
 uint64_t raid_deadline(const struct raid_array *a)
 {
-	return min_u64(iop_deadline(&a->iop), meta_deadline(&a->core));
+	return min_u64(iop_deadline(&a->iop),
+		       min_u64(meta_deadline(&a->core), intent_deadline(&a->core)));
 }
 
 /* ---- facts --------------------------------------------------------------------------------- */
@@ -379,6 +404,10 @@ void raid_get_status(const struct raid_array *a, struct raid_status *out)
 		.sb_updates = c->meta.updates,
 		.flush_rounds = c->flush.rounds,
 		.events_dropped = a->events.dropped,
+		.bitmap = {.present = c->intent.state != INTENT_NONE,
+			   .chunk_bytes = c->intent.header.chunk_bytes,
+			   .chunks = c->intent.bits,
+			   .dirty = c->intent.set_count},
 	};
 	for (uint32_t i = 0; i < c->members; i++) {
 		const struct member *m = &c->member[i];

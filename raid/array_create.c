@@ -368,6 +368,7 @@ static void fill_core(struct raid_array *a, const struct raid_config *cfg, const
 	c->iop = &a->iop;
 	c->events = &a->events;
 	c->done = &a->done;
+	c->cmds_done = &a->cmds_done;
 	c->members = as->members;
 	c->member = p->member;
 	c->ask.differ_from = UINT64_MAX;
@@ -404,6 +405,8 @@ static void fill_core(struct raid_array *a, const struct raid_config *cfg, const
 		.prng.state = cfg->seed,
 	};
 	flush_init(&c->flush);
+	intent_create(c,
+		      (uint32_t)min_u64(as->members + cfg->limits.members_extra, RAID_MEMBERS_MAX));
 	for (uint32_t i = 0; i < as->members; i++) {
 		fill_member(a, cfg, s, p, i);
 	}
@@ -558,6 +561,7 @@ void raid_destroy(struct raid_array *a)
 	}
 	array_take_released(a);
 	CHECK(!a->iop.out && !a->outstanding);
+	intent_destroy(&a->core.intent);
 	arena_destroy(&a->arena);
 	free(a->memory);
 }

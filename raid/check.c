@@ -79,6 +79,10 @@ static const char *check_frag(struct shard *sh, struct frag *f, uint32_t in_flig
 				      : (f->range.state != RANGE_OUT) != write) {
 		return "a write is not among the ranges, or something else is";
 	}
+	if (write && f->state != FRAG_ANSWERED && f->state > FRAG_WAIT_INTENT &&
+	    f->intent_state != FRAG_INTENT_HELD && sh->view->redundant) {
+		return "a write goes on without the bitmap";
+	}
 	if (write && (f->state == FRAG_WAIT_RANGE) != (f->range.state == RANGE_WAITING)) {
 		return "a fragment writes before its turn";
 	}
@@ -132,6 +136,7 @@ static const char *check_members(const struct core *c, uint32_t in_flight[])
 			out += m->sb_out;
 			round += m->in_round;
 		}
+		in_flight[i] += intent_in_flight(c, i);
 		if (in_flight[i] != c->iop->member[i].in_flight) {
 			return "a member's ios in flight are not what their owners hold";
 		}
@@ -172,7 +177,8 @@ static const char *check_core(const struct core *c)
 		return "a read-only array keeps superblocks";
 	}
 	if (!list_empty(&c->ask.failed) || !list_empty(&c->ask.judged) ||
-	    !list_empty(&c->ask.flushed)) {
+	    !list_empty(&c->ask.flushed) || !list_empty(&c->ask.intent) ||
+	    !list_empty(&c->ask.intent_granted) || !list_empty(&c->ask.intent_ended)) {
 		return "a question between the halves was left open";
 	}
 	return NULL;
@@ -193,6 +199,9 @@ const char *raid_check(const struct raid_array *ca)
 		wrong = check_frag(sh, f, in_flight, &buffer);
 		if (wrong) {
 			return wrong;
+		}
+		if (f->intent_state == FRAG_INTENT_HELD && !intent_durable(&a->core, &f->intent)) {
+			return "a write goes on before its bits are durable";
 		}
 		frags++;
 		shed += f->state == FRAG_SHED;
@@ -224,5 +233,6 @@ const char *raid_check(const struct raid_array *ca)
 		return "late ios are miscounted";
 	}
 	wrong = check_core(&a->core);
+	wrong = wrong ? wrong : intent_check(&a->core);
 	return wrong ? wrong : check_members(&a->core, in_flight);
 }

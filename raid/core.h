@@ -6,11 +6,13 @@
  *   member.c  states of members, failing one, read-error rate
  *   meta.c    superblock updates
  *   flush.c   flush rounds
+ *   intent*.c the write-intent bitmap
  */
 #ifndef RAID_CORE_H
 #define RAID_CORE_H
 
 #include "raid/events.h"
+#include "raid/intent.h"
 #include "raid/iop.h"
 #include "raid/raid.h"
 #include "raid/sb.h"
@@ -44,6 +46,7 @@ struct member {
 enum meta_state {
 	META_OFF,    /* linear, RAID 0, no superblocks, read-only: nothing is ever written */
 	META_IDLE,   /* the superblocks say what they should */
+	META_BITMAP, /* the bitmap's header gets the events of an update first */
 	META_WAVE0,  /* members that are behind are brought to the events of the others */
 	META_WAVE1,  /* an update is being written */
 	META_WAVE2,  /* … to the second half of the members, or to the spares */
@@ -62,6 +65,9 @@ struct meta {
 	bool clean_now; /* do not wait for the idle time */
 	/* Failures so far, and how many of them the superblocks name durably. */
 	uint64_t failures, failures_durable;
+	/* Likewise for every other change of what they say. */
+	uint64_t changes, changes_durable, update_changes;
+	bool said_bitmap; /* the newest ones name a bitmap */
 	/* the running update */
 	bool to_dirty;
 	bool clean_update; /* it turns dirty into clean */
@@ -91,14 +97,23 @@ struct core {
 	struct ask ask;
 	struct iop *iop;
 	struct events *events;
-	struct list *done; /* requests for raid_next_done() */
+	struct list *done;	/* requests for raid_next_done() */
+	struct list *cmds_done; /* commands for raid_next_cmd() */
 	bool present[RAID_SLOTS_MAX];
 	uint32_t members;
 	uint32_t leaving;
 	struct member *member;
 	struct meta meta;
 	struct flush flush;
+	struct intent intent;
 };
+
+/* Answer a command. */
+static inline void core_answer(struct core *c, struct raid_cmd *cmd, int res)
+{
+	cmd->res = res;
+	list_append(c->cmds_done, &cmd->link);
+}
 
 /* ---- member.c ---- */
 enum member_fail_result { MEMBER_FAIL_DONE, MEMBER_FAIL_LAST };
@@ -116,6 +131,8 @@ void meta_io_done(struct core *c, struct slot *s);
 void meta_member_left(struct core *c, uint32_t m);
 uint64_t meta_deadline(const struct core *c);
 bool meta_settled(const struct core *c); /* nothing under way, nothing to be written */
+/* What the superblocks must say can no longer be written: the array takes no more writes. */
+void meta_break(struct core *c, uint32_t m, int err, const char *why);
 
 /* ---- flush.c ---- */
 void flush_init(struct flush *f);

@@ -64,6 +64,7 @@ struct intent_lane {
 	uint32_t page;
 	uint32_t out;	     /* members it has not come back from */
 	uint64_t header_seq; /* page 0: which header it carries */
+	uint8_t *image;	     /* BM_PAGE_BYTES, as it went out; of page 0 the bits only */
 };
 
 struct intent_io {
@@ -83,11 +84,13 @@ struct intent {
 	void *memory; /* all below; freed when no io names it any more */
 	uint64_t memory_bytes;
 	struct slot_pool pool;
-	uint32_t members; /* places in member[] */
+	uint32_t places;  /* members there can be */
+	uint32_t members; /* of them in member[]; 0 without memory */
 	struct intent_member *member;
 
 	struct bm_header header;
 	uint64_t header_seq, header_durable; /* counts changes of the header */
+	uint64_t events_seq;		     /* … when it got the newest events */
 	int32_t offset_sectors;
 	uint64_t bits;
 	uint32_t pages;
@@ -122,8 +125,8 @@ struct intent {
 	uint32_t granted;    /* asks granted and not ended */
 	uint32_t uncounted;  /* of those, granted before there was this bitmap */
 
-	struct raid_cmd *cmd;  /* ADD, REMOVE under way */
-	uint64_t cmd_meta_seq; /* its superblock update; 0: not asked for */
+	struct raid_cmd *cmd; /* ADD, REMOVE under way */
+	uint64_t cmd_changes; /* meta.changes that it waits for; 0: not yet */
 };
 
 /* ---- for the drive ------------------------------------------------------------------------- */
@@ -144,23 +147,28 @@ void intent_destroy(struct intent *n);
 /* events of the update that is about to be written: the header must have them first. */
 void intent_events(struct core *c, uint64_t events);
 bool intent_events_durable(const struct core *c);
-/* feature_map and bitmap_offset of an image. */
-void intent_in_superblock(const struct core *c, struct sb *sb);
+/* Do superblocks that are decided now name it? feature_map and bitmap_offset of an image. */
+bool intent_named(const struct core *c);
+void intent_in_superblock(const struct core *c, bool named, struct sb *sb);
 
 /* ---- for the sync machine ------------------------------------------------------------------ */
 
 /*
  * Addresses: bytes as in view.unsynced_from. Without a bitmap everything is needed and set.
- * The first run of chunks at or above from that need a resync; false: none. [lo, hi) lies at or
- * above from and within the sync address space.
+ * The first run within [from, end) of what needs a resync; false: there is none.
  */
-bool intent_next_needed(const struct core *c, uint64_t from, uint64_t *lo, uint64_t *hi);
-/* … whose bit is set: what a member that was away may have missed. */
-bool intent_next_set(const struct core *c, uint64_t from, uint64_t *lo, uint64_t *hi);
+bool intent_next_needed(const struct core *c, uint64_t from, uint64_t end, uint64_t *lo,
+			uint64_t *hi);
+/* … of chunks whose bit is set: what a member that was away may have missed. */
+bool intent_next_set(const struct core *c, uint64_t from, uint64_t end, uint64_t *lo, uint64_t *hi);
 bool intent_is_set(const struct core *c, uint64_t lo, uint64_t hi);
-/* All of [lo, hi) is in order and durable: chunks that lie in it whole need no resync any more. */
-void intent_synced(struct core *c, uint64_t lo, uint64_t hi);
-/* Members may differ in [lo, hi). */
+/*
+ * All of [lo, hi) was brought in order in this pass: chunks that lie in it whole need no resync any
+ * more. (It need not be durable: no bit is cleared before a flush.) Returns the end of the last
+ * whole chunk: the lo of the next call, so that no chunk is reported twice.
+ */
+uint64_t intent_synced(struct core *c, uint64_t lo, uint64_t hi);
+/* In-sync members may differ in [lo, hi): a resync is needed there. */
 void intent_mark_needed(struct core *c, uint64_t lo, uint64_t hi);
 /* Bytes of the chunks that are needed, for progress. */
 uint64_t intent_needed_bytes(const struct core *c);
@@ -178,14 +186,14 @@ int intent_fits(const struct core *c, const struct sb *sb, const struct raid_mem
 
 /* ---- for shape, status, checks ------------------------------------------------------------- */
 
-uint64_t intent_memory(const struct assembly *as, uint32_t members);
-int intent_create(struct core *c, const struct raid_config *cfg, char why[RAID_WHY_BYTES]);
+void intent_create(struct core *c, uint32_t members);
 /* 0: under way, answered later; else the answer. */
 int intent_cmd_add(struct core *c, struct raid_cmd *cmd);
 int intent_cmd_remove(struct core *c, struct raid_cmd *cmd);
 bool intent_cmd_run(struct core *c);
 bool intent_durable(const struct core *c, const struct ask_intent *a);
-const char *intent_check(const struct core *c, uint32_t in_flight[]);
+uint32_t intent_in_flight(const struct core *c, uint32_t m);
+const char *intent_check(const struct core *c);
 
 /* ---- among the files of intent ------------------------------------------------------------- */
 

@@ -66,6 +66,7 @@ enum member_fail_result member_fail(struct core *c, uint32_t i, struct raid_even
 	c->view.generation++;
 	meta_member_left(c, i);
 	flush_member_left(c, i);
+	intent_member_left(c, i);
 	return MEMBER_FAIL_DONE;
 }
 
@@ -114,15 +115,11 @@ static bool judge(struct core *c)
  */
 static void note_differing(struct core *c)
 {
-	uint64_t sector = c->ask.differ_from / RAID_SECTOR_BYTES;
+	uint64_t from = c->ask.differ_from;
 
+	MARK(member_copies_differ);
 	c->ask.differ_from = UINT64_MAX;
-	if (sector < c->meta.resync_offset) {
-		MARK(member_copies_differ);
-		c->meta.resync_offset = sector;
-		c->view.unsynced_from = sector * RAID_SECTOR_BYTES;
-		c->view.generation++;
-	}
+	intent_mark_needed(c, from, from + 1);
 }
 
 /* Repaired read errors: a member fails by their rate. */

@@ -4,16 +4,20 @@
  *
  *   OFF      nothing is ever written: linear, RAID 0, arrays without superblocks, read-only
  *   IDLE     what is to be durable is durable
- *   WAVE0    members whose superblock is behind get the events of the others
- *   WAVE1    an update is being written; its images do not change meanwhile
- *   WAVE2    the members of the first wave have it, others are being written
- *   BROKEN   a member that cannot be failed did not take its superblock: no more writes
+ *   BITMAP   events and contents of an update are decided; the bitmap's header gets the events
+ * first WAVE0    members whose superblock is behind get the events of the others WAVE1    an update
+ * is being written; its images do not change meanwhile WAVE2    the members of the first wave have
+ * it, others are being written BROKEN   a member that cannot be failed did not take its superblock:
+ * no more writes
  *
- *   IDLE -> WAVE0 | WAVE1    begin: a failure to record, or dirty or clean is wanted
- *   WAVE0 -> WAVE0 | WAVE1   begin
+ *   IDLE -> WAVE0 | BITMAP | WAVE1    begin: a failure to record, or dirty or clean is wanted
+ *   WAVE0 -> WAVE0 | BITMAP | WAVE1   begin
+ *   BITMAP -> WAVE1          run_bitmap
+ *   BITMAP -> WAVE0 | BITMAP begin: a member failed meanwhile
  *   WAVE1 -> WAVE2 ... -> IDLE   wave_end; without another wave WAVE1 -> IDLE
- *   WAVE1, WAVE2 -> WAVE0 | WAVE1    begin: a member failed meanwhile, so the update is not what it
- * must be WAVE0, WAVE1, WAVE2 -> BROKEN    broken
+ *   WAVE1, WAVE2 -> WAVE0 | BITMAP | WAVE1    begin: a member failed meanwhile, so the update is
+ *                            not what it must be
+ *   all but OFF, BROKEN -> BROKEN    meta_break
  *
  * One update at a time; whoever needs one waits for the next that holds what it needs. It is
  * complete when every member that it does not name as failed has it. events rises with each.
@@ -39,12 +43,16 @@ static void set_state(struct meta *m, enum meta_state to)
 {
 	static const uint8_t next[] = {
 		[META_OFF] = 0,
-		[META_IDLE] = 1 << META_WAVE0 | 1 << META_WAVE1,
-		[META_WAVE0] = 1 << META_WAVE0 | 1 << META_WAVE1 | 1 << META_BROKEN,
-		[META_WAVE1] = 1 << META_WAVE0 | 1 << META_WAVE1 | 1 << META_WAVE2 |
-			       1 << META_IDLE | 1 << META_BROKEN,
-		[META_WAVE2] = 1 << META_WAVE2 | 1 << META_WAVE0 | 1 << META_WAVE1 |
-			       1 << META_IDLE | 1 << META_BROKEN,
+		[META_IDLE] =
+			1 << META_WAVE0 | 1 << META_BITMAP | 1 << META_WAVE1 | 1 << META_BROKEN,
+		[META_BITMAP] =
+			1 << META_WAVE0 | 1 << META_BITMAP | 1 << META_WAVE1 | 1 << META_BROKEN,
+		[META_WAVE0] =
+			1 << META_WAVE0 | 1 << META_BITMAP | 1 << META_WAVE1 | 1 << META_BROKEN,
+		[META_WAVE1] = 1 << META_WAVE0 | 1 << META_BITMAP | 1 << META_WAVE1 |
+			       1 << META_WAVE2 | 1 << META_IDLE | 1 << META_BROKEN,
+		[META_WAVE2] = 1 << META_WAVE2 | 1 << META_WAVE0 | 1 << META_BITMAP |
+			       1 << META_WAVE1 | 1 << META_IDLE | 1 << META_BROKEN,
 		[META_BROKEN] = 0,
 	};
 
@@ -75,6 +83,8 @@ static void decide(struct core *c)
 	struct meta *meta = &c->meta;
 
 	meta->events++;
+	meta->update_changes = meta->changes;
+	meta->said_bitmap = intent_named(c);
 	meta->said_resync = meta->to_dirty ? 0 : meta->resync_offset;
 	for (uint32_t k = 0; k < SB_ROLES_MAX; k++) {
 		meta->said_roles[k] = SB_ROLE_SPARE;
@@ -107,6 +117,7 @@ static void fill_array(const struct core *c, struct sb *sb)
 	memcpy(sb->dev_roles, c->meta.said_roles, sizeof sb->dev_roles);
 	sb->events = c->meta.events;
 	sb->resync_offset = c->meta.said_resync;
+	intent_in_superblock(c, c->meta.said_bitmap, sb);
 }
 
 /* ---- writing ------------------------------------------------------------------------------- */
@@ -155,21 +166,13 @@ static bool is_behind(const struct core *c, const struct member *m)
 	return m->state == RAID_MEMBER_IN_SYNC && m->has_sb && m->sb_events < c->meta.events;
 }
 
-static void begin(struct core *c)
+static void write_first(struct core *c, bool behind)
 {
 	struct meta *meta = &c->meta;
 	uint32_t utime_us = (uint32_t)(1 + prng_next(&meta->prng) % 0xffffff);
 	uint32_t in_sync = 0;
-	bool torn = false, behind = false;
+	bool torn = false;
 
-	CHECK(!meta->out);
-	for (uint32_t i = 0; i < c->members; i++) {
-		behind |= is_behind(c, &c->member[i]);
-	}
-	if (!behind) {
-		decide(c);
-	}
-	meta->update_failures = meta->failures;
 	for (uint32_t i = 0; i < c->members; i++) {
 		struct member *m = &c->member[i];
 
@@ -190,22 +193,58 @@ static void begin(struct core *c)
 	write_wave(c, 1);
 }
 
-static void broken(struct core *c, uint32_t m, int err)
+static void begin(struct core *c)
+{
+	struct meta *meta = &c->meta;
+	bool behind = false;
+
+	CHECK(!meta->out);
+	for (uint32_t i = 0; i < c->members; i++) {
+		behind |= is_behind(c, &c->member[i]);
+	}
+	meta->update_failures = meta->failures;
+	if (!behind) {
+		decide(c);
+		if (intent_kept_up(c)) {
+			MARK(meta_bitmap);
+			set_state(meta, META_BITMAP);
+			intent_events(c, meta->events);
+			return;
+		}
+	}
+	write_first(c, behind);
+}
+
+/* Returns whether anything was done. */
+static bool run_bitmap(struct core *c)
+{
+	if (c->meta.update_failures != c->meta.failures) {
+		MARK(meta_bitmap_restart);
+		c->meta.to_dirty |= c->ask.need_dirty;
+		begin(c);
+		return true;
+	}
+	if (!intent_events_durable(c)) {
+		return false;
+	}
+	write_first(c, false);
+	return true;
+}
+
+void meta_break(struct core *c, uint32_t m, int err, const char *why)
 {
 	MARK(meta_broken);
 	set_state(&c->meta, META_BROKEN);
 	c->view.broken = true;
 	c->view.write_open = false;
 	c->view.generation++;
-	events_add(c->events,
-		   (struct raid_event){
-			   .type = RAID_EV_READ_ONLY,
-			   .member = m,
-			   .op = RAID_IO_WRITE,
-			   .err = err,
-			   .why = "a superblock of a member that holds a last copy could "
-				  "not be written; restart the array to try again",
-		   });
+	events_add(c->events, (struct raid_event){
+				      .type = RAID_EV_READ_ONLY,
+				      .member = m,
+				      .op = RAID_IO_WRITE,
+				      .err = err,
+				      .why = why,
+			      });
 	member_all_recorded(c);
 }
 
@@ -215,6 +254,7 @@ static void durable(struct core *c)
 	struct meta *meta = &c->meta;
 
 	meta->failures_durable = meta->update_failures;
+	meta->changes_durable = meta->update_changes;
 	c->view.fail_pending = false;
 	c->view.generation++;
 	member_all_recorded(c);
@@ -294,7 +334,9 @@ void meta_io_done(struct core *c, struct slot *s)
 		if (member_fail(c, i, ev) == MEMBER_FAIL_DONE) {
 			MARK(meta_member_failed);
 		} else if (c->meta.state != META_BROKEN) {
-			broken(c, i, s->res);
+			meta_break(c, i, s->res,
+				   "a superblock of a member that holds a last copy could not be "
+				   "written; restart the array to try again");
 		}
 	} else {
 		m->sb_events = m->sb_writing;
@@ -331,7 +373,8 @@ static uint64_t clean_at(const struct core *c)
 static bool run_idle(struct core *c)
 {
 	struct meta *meta = &c->meta;
-	bool fails = meta->failures != meta->failures_durable;
+	bool changes =
+		meta->failures != meta->failures_durable || meta->changes != meta->changes_durable;
 	bool dirty = c->ask.need_dirty && !c->view.write_open;
 	bool clean = may_clean(c) && c->now.mono_ns >= clean_at(c);
 
@@ -340,7 +383,7 @@ static bool run_idle(struct core *c)
 		c->flush.wanted = member_unflushed(c);
 		clean = false;
 	}
-	if (!fails && !dirty && !clean) {
+	if (!changes && !dirty && !clean) {
 		return false;
 	}
 	if (clean) {
@@ -356,10 +399,12 @@ static bool run_idle(struct core *c)
 /* Without superblocks there is nothing to wait for. */
 static bool run_off(struct core *c)
 {
-	if (c->meta.failures == c->meta.failures_durable) {
+	if (c->meta.failures == c->meta.failures_durable &&
+	    c->meta.changes == c->meta.changes_durable) {
 		return false;
 	}
 	c->meta.failures_durable = c->meta.failures;
+	c->meta.changes_durable = c->meta.changes;
 	c->view.fail_pending = false;
 	c->view.generation++;
 	member_all_recorded(c);
@@ -373,6 +418,8 @@ bool meta_run(struct core *c)
 		return run_off(c);
 	case META_IDLE:
 		return run_idle(c);
+	case META_BITMAP:
+		return run_bitmap(c);
 	case META_WAVE0:
 	case META_WAVE1:
 	case META_WAVE2:
@@ -396,5 +443,6 @@ bool meta_settled(const struct core *c)
 {
 	return c->meta.state == META_BROKEN ||
 	       ((c->meta.state == META_OFF || c->meta.state == META_IDLE) &&
-		c->meta.failures == c->meta.failures_durable && !may_clean(c));
+		c->meta.failures == c->meta.failures_durable &&
+		c->meta.changes == c->meta.changes_durable && !may_clean(c));
 }

@@ -60,8 +60,8 @@ struct view {
 	 * bytes of the component for 4, 5 and 6. With a bitmap only where it says so:
 	 * view_unsynced(). */
 	uint64_t unsynced_from;
-	/* One bit per chunk of 1 << chunk_shift bytes: those that need a resync. NULL: no bitmap, all
-	 * from unsynced_from on. */
+	/* One bit per chunk of 1 << chunk_shift bytes: those that need a resync. NULL: no bitmap,
+	 * all from unsynced_from on. */
 	const uint64_t *unsynced_chunks;
 	uint64_t chunks;
 	uint32_t chunk_shift;
@@ -117,8 +117,8 @@ static inline bool view_unsynced(const struct view *v, uint64_t lo, uint64_t hi)
  * intent_granted when the bits of [lo, hi) are durable, or the array takes no more writes
  * (view.broken). Answers need not come in the order of the questions. END, with the same lo and hi:
  * the write is over; missed: members that are in sync may differ now (not: one was failed for it).
- * Units as of view.unsynced_from, widened by the core to chunks. Without a bitmap the core grants at
- * once. The struct is the core's from BEGIN to granted, and from END until it comes back on
+ * Units as of view.unsynced_from, widened by the core to chunks. Without a bitmap the core grants
+ * at once. The struct is the core's from BEGIN to granted, and from END until it comes back on
  * intent_ended.
  */
 struct ask_intent {
