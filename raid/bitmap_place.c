@@ -129,7 +129,7 @@ static int64_t end_before_super(const struct bm_ask *ask)
 /* 1.0: sectors between the data and end on the member that has fewest. */
 static uint64_t room_before(const struct bm_ask *ask, int64_t end)
 {
-	uint64_t room = UINT64_MAX;
+	uint64_t room = (uint64_t)(end - INT32_MIN); /* that the offset can name */
 
 	for (uint32_t i = 0; i < ask->members; i++) {
 		const struct sb *sb = ask->sb[i];

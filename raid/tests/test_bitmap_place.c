@@ -194,6 +194,11 @@ static void created_and_added_1_0(void **state)
 	assert_plan(8, 4 << 20, 8);
 	ask.chunk_bytes = 2 << 20;
 	refused(-ENOSPC, "between data and superblock");
+	/* A log at the far end of what an offset can name. */
+	one_member(SB_V1_0, 4096 * GIB, 0, INT32_MIN);
+	sb.data_size = 1024;
+	ask.sync_size_sectors = 1024;
+	assert_plan(8, 64 << 20, 8);
 	/* A log that is farther off: the bitmap ends before it. */
 	one_member(SB_V1_0, 131072, 0, -20);
 	sb.data_size -= 64;
