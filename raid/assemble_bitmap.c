@@ -62,8 +62,8 @@ static bool look_at(struct asm_work *w, uint32_t i, char first_why[RAID_WHY_BYTE
 	const struct asm_candidate *c = &w->cand[w->out->member[i].candidate];
 	struct asm_bitmap *b = &w->out->bitmap;
 	char why[RAID_WHY_BYTES] = "";
-	struct bm_expect expect;
-	struct bm_header header;
+	struct bm_expect expect = {0};
+	struct bm_header header = {0};
 	int err = c->bitmap.err;
 
 	expect_on(w, i, &expect);
@@ -101,7 +101,7 @@ static void make_new(struct asm_work *w, const char *first_why)
 {
 	struct asm_bitmap *b = &w->out->bitmap;
 	char why[RAID_WHY_BYTES] = "";
-	struct bm_expect expect;
+	struct bm_expect expect = {0};
 	uint64_t room = UINT64_MAX;
 	uint32_t i, chunk;
 
@@ -130,7 +130,7 @@ static void make_new(struct asm_work *w, const char *first_why)
 static void check_room(struct asm_work *w)
 {
 	uint64_t sectors = bm_area_pages(w->out->bitmap.bits) * (BM_PAGE_BYTES / RAID_SECTOR_BYTES);
-	struct bm_expect expect;
+	struct bm_expect expect = {0};
 	char why[RAID_WHY_BYTES];
 	uint32_t i;
 

@@ -21,56 +21,24 @@
 
 #include "raid/base/bytes.h"
 #include "raid/base/check.h"
+#include "raid/create_impl.h"
 #include "raid/geometry.h"
 #include "raid/why.h"
 
 enum {
-	DEFAULT_CHUNK = 128, /* what NBD clients send fills whole rows; mdadm's is 1024 */
-	CHUNK_MIN = 8,
 	RAID1_UNIT = 128, /* RAID 1 has no chunk; its size is rounded to this */
-	DEVICE_MIN = 24,
-	DATA_MIN = 10, /* less is not a valid data_size */
-	SB_SECTORS = 8,
+	DATA_MIN = 10,	  /* less is not a valid data_size */
 	BBLOG_SECTORS = 8,
-	MAX_DEV = 128,		 /* fills one sector; more than RAID_SLOTS_MAX */
+	MAX_DEV = 128,		 /* fills one sector; more than RAID_MEMBERS_MAX needs */
 	HEADROOM_MAX = 262144,	 /* 128 MiB before the data, for a later reshape */
 	DATA_OFFSET_UNIT = 2048, /* 1 MiB */
 	DATA_OFFSET_FIXED = 24,	 /* superblock area and bad-block log, in mdadm's reckoning */
-	RAID10_NEAR_2 = 0x102,
-	PARITY_LEFT_SYMMETRIC = 2,
+	SB_SECTORS = 8,
 };
 
-STATIC_CHECK((int)MAX_DEV >= (int)RAID_SLOTS_MAX, "a role for every slot");
+STATIC_CHECK((int)MAX_DEV >= (int)RAID_MEMBERS_MAX, "a number for every device");
 
-/* What has been decided so far. */
-struct plan {
-	const struct create_params *p;
-	uint32_t chunk, layout;
-	uint64_t data_offset;
-	uint64_t component; /* 0 for linear and RAID 0 */
-	uint64_t data_size[RAID_MEMBERS_MAX];
-	enum create_sync sync;
-	uint32_t build_slot;
-	char *why;
-};
-
-static bool has_parity(const struct create_params *p)
-{
-	return p->level == RAID_LEVEL_4 || p->level == RAID_LEVEL_5 || p->level == RAID_LEVEL_6;
-}
-
-static bool has_component(const struct create_params *p)
-{
-	return p->level == RAID_LEVEL_1 || p->level == RAID_LEVEL_10 || has_parity(p);
-}
-
-static uint32_t devices(const struct create_params *p)
-{
-	return p->slots + p->spares;
-}
-
-/* "slot 2" or "spare 0": as the user counts. */
-static const char *place_name(const struct create_params *p, uint32_t k, char buf[24])
+const char *create_place_name(const struct create_params *p, uint32_t k, char buf[24])
 {
 	snprintf(buf, 24, k < p->slots ? "slot %u" : "spare %u", k < p->slots ? k : k - p->slots);
 	return buf;
@@ -88,153 +56,9 @@ static uint64_t super_offset(const struct create_params *p, uint64_t dev_sectors
 	}
 }
 
-/* ---- wishes -------------------------------------------------------------------------------- */
-
-static int check_device(const struct create_params *p, uint32_t k, char *why)
-{
-	uint32_t block = p->dev[k].logical_block;
-	char place[24];
-
-	if (block < 512 || block > 4096 || !is_pow2_u64(block)) {
-		return why_set(why, -EINVAL,
-			       "%s: a logical block of %u bytes cannot be used: 512 to 4096",
-			       place_name(p, k, place), block);
-	}
-	if (p->dev[k].dev_sectors < DEVICE_MIN) {
-		return why_set(why, -ENOSPC, "%s: a device of %llu sectors is too small",
-			       place_name(p, k, place), (unsigned long long)p->dev[k].dev_sectors);
-	}
-	if (p->dev[k].devflags && !has_component(p)) {
-		return why_set(why, -EINVAL,
-			       "%s: write-mostly and failfast need a level with redundancy",
-			       place_name(p, k, place));
-	}
-	return 0;
-}
-
-static int check_devices(const struct create_params *p, char *why)
-{
-	uint32_t present = 0;
-	int err;
-
-	if (!p->slots || p->slots > RAID_SLOTS_MAX) {
-		return why_set(why, -EINVAL, "%u slots: 1 to %d are possible", p->slots,
-			       RAID_SLOTS_MAX);
-	}
-	if (p->spares >= RAID_MEMBERS_MAX - p->slots) {
-		return why_set(why, -EINVAL, "%u spares beside %u slots: %u are possible",
-			       p->spares, p->slots, RAID_MEMBERS_MAX - p->slots - 1);
-	}
-	if (p->spares && !has_component(p)) {
-		return why_set(why, -EINVAL, "%s has no redundancy: a spare could not help it",
-			       geo_level_name(p->level));
-	}
-	for (uint32_t k = 0; k < devices(p); k++) {
-		if (p->dev[k].missing) {
-			continue;
-		}
-		present += k < p->slots;
-		err = check_device(p, k, why);
-		if (err) {
-			return err;
-		}
-	}
-	if (!present) {
-		return why_set(why, -EINVAL, "all devices are missing: at least one is needed");
-	}
-	if (!has_component(p) && present < p->slots) {
-		return why_set(why, -EINVAL, "%s cannot do without a device: none may be missing",
-			       geo_level_name(p->level));
-	}
-	return 0;
-}
-
-static int choose_chunk(struct plan *plan)
-{
-	const struct create_params *p = plan->p;
-	bool optional = p->level == RAID_LEVEL_LINEAR;
-
-	if (p->level == RAID_LEVEL_1) {
-		if (p->chunk_sectors) {
-			return why_set(plan->why, -EINVAL, "raid1 has no chunk");
-		}
-		return 0;
-	}
-	plan->chunk = p->chunk_sectors || optional ? p->chunk_sectors : DEFAULT_CHUNK;
-	if (plan->chunk && plan->chunk < CHUNK_MIN) {
-		return why_set(plan->why, -EINVAL, "chunk of %u bytes: at least 4 KiB is needed",
-			       plan->chunk * RAID_SECTOR_BYTES);
-	}
-	for (uint32_t k = 0; k < devices(p); k++) {
-		uint32_t block = p->dev[k].logical_block;
-		char place[24];
-
-		if (!p->dev[k].missing && (uint64_t)plan->chunk * RAID_SECTOR_BYTES % block) {
-			return why_set(plan->why, -EINVAL,
-				       "chunk of %llu bytes is no multiple of the logical block of "
-				       "%s, %u bytes",
-				       (unsigned long long)plan->chunk * RAID_SECTOR_BYTES,
-				       place_name(p, k, place), block);
-		}
-	}
-	return 0;
-}
-
-static int choose_layout(struct plan *plan)
-{
-	const struct create_params *p = plan->p;
-
-	switch (p->level) {
-	case RAID_LEVEL_0:
-		plan->layout = p->have_layout ? p->layout : GEO_RAID0_ORIGINAL;
-		return 0;
-	case RAID_LEVEL_10:
-		plan->layout = p->have_layout ? p->layout : RAID10_NEAR_2;
-		return 0;
-	case RAID_LEVEL_5:
-	case RAID_LEVEL_6:
-		plan->layout = p->have_layout ? p->layout : PARITY_LEFT_SYMMETRIC;
-		return 0;
-	default:
-		if (p->have_layout) {
-			return why_set(plan->why, -EINVAL, "%s has no layouts",
-				       geo_level_name(p->level));
-		}
-		return 0;
-	}
-}
-
-static int check_wishes(struct plan *plan)
-{
-	const struct create_params *p = plan->p;
-	int err;
-
-	if (p->version != SB_V1_0 && p->version != SB_V1_1 && p->version != SB_V1_2) {
-		return why_set(plan->why, -ENOTSUP,
-			       "metadata 0.90 is only read: make the array with 1.0, 1.1 or 1.2");
-	}
-	if (p->size_sectors && !has_component(p)) {
-		return why_set(plan->why, -EINVAL, "%s uses each device whole: it takes no size",
-			       geo_level_name(p->level));
-	}
-	if (p->bitmap && !has_component(p)) {
-		return why_set(plan->why, -EINVAL,
-			       "%s has no copies that a bitmap could keep equal",
-			       geo_level_name(p->level));
-	}
-	err = check_devices(p, plan->why);
-	if (!err) {
-		err = choose_chunk(plan);
-	}
-	if (!err) {
-		err = choose_layout(plan);
-	}
-	return err;
-}
-
 /* ---- sizes --------------------------------------------------------------------------------- */
 
-static int choose_data_offset(struct plan *plan)
+static int choose_data_offset(struct create_work *plan)
 {
 	const struct create_params *p = plan->p;
 	uint64_t dev, headroom = HEADROOM_MAX;
@@ -276,14 +100,14 @@ static int choose_data_offset(struct plan *plan)
 }
 
 /* Sectors for data on a device, before any rounding; 0 if the metadata leaves none. */
-static uint64_t available(const struct plan *plan, uint32_t slot)
+static uint64_t available(const struct create_work *plan, uint32_t slot)
 {
 	uint64_t dev = plan->p->dev[slot].dev_sectors, reserve = BBLOG_SECTORS;
 
 	if (plan->p->version != SB_V1_0) {
 		return dev > plan->data_offset ? dev - plan->data_offset : 0;
 	}
-	if (has_component(plan->p)) {
+	if (create_has_component(plan->p)) {
 		reserve += bm_reserve_sectors(dev);
 	}
 	dev = super_offset(plan->p, dev);
@@ -291,7 +115,7 @@ static uint64_t available(const struct plan *plan, uint32_t slot)
 }
 
 /* Least data a device must hold for the array to have any. */
-static uint64_t least_data(const struct plan *plan)
+static uint64_t least_data(const struct create_work *plan)
 {
 	switch (plan->p->level) {
 	case RAID_LEVEL_1:
@@ -304,12 +128,12 @@ static uint64_t least_data(const struct plan *plan)
 	}
 }
 
-static int choose_sizes(struct plan *plan)
+static int choose_sizes(struct create_work *plan)
 {
 	const struct create_params *p = plan->p;
 	uint64_t least = least_data(plan), smallest = UINT64_MAX;
 
-	for (uint32_t k = 0; k < devices(p); k++) {
+	for (uint32_t k = 0; k < create_devices(p); k++) {
 		char place[24];
 		uint64_t room;
 
@@ -321,13 +145,13 @@ static int choose_sizes(struct plan *plan)
 			return why_set(plan->why, -ENOSPC,
 				       "%s: a device of %llu sectors is too small: beside the "
 				       "metadata %llu are left for data, %llu are needed",
-				       place_name(p, k, place),
+				       create_place_name(p, k, place),
 				       (unsigned long long)p->dev[k].dev_sectors,
 				       (unsigned long long)room, (unsigned long long)least);
 		}
 		smallest = min_u64(smallest, room);
 	}
-	if (!has_component(p)) {
+	if (!create_has_component(p)) {
 		return 0;
 	}
 	plan->component = p->size_sectors ? p->size_sectors : smallest;
@@ -344,11 +168,11 @@ static int choose_sizes(struct plan *plan)
 }
 
 /* data_size: up to the end of the device, or (1.0) to what is reserved before the superblock. */
-static void choose_data_sizes(struct plan *plan)
+static void choose_data_sizes(struct create_work *plan)
 {
 	const struct create_params *p = plan->p;
 
-	for (uint32_t k = 0; k < devices(p); k++) {
+	for (uint32_t k = 0; k < create_devices(p); k++) {
 		uint64_t dev = p->dev[k].dev_sectors;
 
 		if (p->dev[k].missing) {
@@ -363,16 +187,16 @@ static void choose_data_sizes(struct plan *plan)
 
 /* ---- the first agreement -------------------------------------------------------------------- */
 
-static void choose_sync(struct plan *plan)
+static void choose_sync(struct create_work *plan)
 {
 	const struct create_params *p = plan->p;
 	uint32_t missing = 0, spare_parity, k;
 
 	plan->sync = CREATE_IN_SYNC;
-	if (!has_component(p) || p->assume_clean || p->zeroed) {
+	if (!create_has_component(p) || p->assume_clean || p->zeroed) {
 		return;
 	}
-	if (!has_parity(p)) {
+	if (!create_has_parity(p)) {
 		plan->sync = CREATE_RESYNC;
 		return;
 	}
@@ -389,13 +213,13 @@ static void choose_sync(struct plan *plan)
 	}
 }
 
-static bool is_built(const struct plan *plan, uint32_t k)
+static bool is_built(const struct create_work *plan, uint32_t k)
 {
 	return plan->sync == CREATE_BUILD && k == plan->build_slot;
 }
 
 /* The geometry has the last word on whether the wishes go together, and knows the array's size. */
-static int check_geometry(const struct plan *plan, uint64_t *array_sectors)
+static int check_geometry(const struct create_work *plan, uint64_t *array_sectors)
 {
 	const struct create_params *p = plan->p;
 	struct geo_params gp = {
@@ -432,7 +256,7 @@ static int check_geometry(const struct plan *plan, uint64_t *array_sectors)
 /* ---- superblocks --------------------------------------------------------------------------- */
 
 /* bitmap_sectors: what it takes, or what is kept free for one. */
-static void place_bblog(const struct plan *plan, uint64_t bitmap_sectors, struct sb *sb)
+static void place_bblog(const struct create_work *plan, uint64_t bitmap_sectors, struct sb *sb)
 {
 	uint64_t after_bitmap = SB_SECTORS + bitmap_sectors;
 	uint64_t room = sb->data_offset - sb->super_offset; /* 1.1 and 1.2 */
@@ -451,7 +275,7 @@ static void place_bblog(const struct plan *plan, uint64_t bitmap_sectors, struct
 
 /* Record the layout where data sizes differ at all, as mdadm does; older kernels know nothing of
  * the feature and refuse an array that has it. */
-static bool record_raid0_layout(const struct plan *plan)
+static bool record_raid0_layout(const struct create_work *plan)
 {
 	if (plan->p->level != RAID_LEVEL_0 || plan->layout == GEO_RAID0_UNKNOWN) {
 		return false;
@@ -465,12 +289,12 @@ static bool record_raid0_layout(const struct plan *plan)
 }
 
 /* Permanent numbers: in order, but the one that is built comes last. */
-static uint32_t dev_number(const struct plan *plan, uint32_t k)
+static uint32_t dev_number(const struct create_work *plan, uint32_t k)
 {
-	return is_built(plan, k) ? devices(plan->p) : k;
+	return is_built(plan, k) ? create_devices(plan->p) : k;
 }
 
-static void fill_sb(const struct plan *plan, uint32_t k, struct sb *sb)
+static void fill_sb(const struct create_work *plan, uint32_t k, struct sb *sb)
 {
 	const struct create_params *p = plan->p;
 
@@ -507,7 +331,7 @@ static void fill_sb(const struct plan *plan, uint32_t k, struct sb *sb)
 
 /* ---- the bitmap ----------------------------------------------------------------------------- */
 
-static int plan_bitmap(const struct plan *plan, struct create_plan *out)
+static int plan_bitmap(const struct create_work *plan, struct create_plan *out)
 {
 	const struct create_params *p = plan->p;
 	struct bm_ask ask = {
@@ -519,7 +343,7 @@ static int plan_bitmap(const struct plan *plan, struct create_plan *out)
 	struct bm_plan bm;
 	int err;
 
-	for (uint32_t k = 0; k < devices(p); k++) {
+	for (uint32_t k = 0; k < create_devices(p); k++) {
 		if (!p->dev[k].missing) {
 			ask.sb[ask.members] = &out->sb[k];
 			ask.dev_sectors[ask.members++] = p->dev[k].dev_sectors;
@@ -532,7 +356,7 @@ static int plan_bitmap(const struct plan *plan, struct create_plan *out)
 	bm_header_new(&ask, &bm, &out->bitmap);
 	out->bitmap_sectors = bm.area_sectors;
 	out->bitmap_ones = !p->zeroed;
-	for (uint32_t k = 0; k < devices(p); k++) {
+	for (uint32_t k = 0; k < create_devices(p); k++) {
 		struct sb *sb = &out->sb[k];
 
 		if (p->dev[k].missing) {
@@ -561,12 +385,12 @@ void create_bitmap_bytes(const struct create_plan *plan, uint64_t at, uint8_t *b
 
 /* --------------------------------------------------------------------------------------------- */
 
-static void place_bblogs(const struct plan *plan, struct create_plan *out)
+static void place_bblogs(const struct create_work *plan, struct create_plan *out)
 {
 	uint64_t bitmap =
 		plan->p->bitmap ? out->bitmap_sectors : bm_reserve_sectors(plan->component);
 
-	for (uint32_t k = 0; k < devices(plan->p); k++) {
+	for (uint32_t k = 0; k < create_devices(plan->p); k++) {
 		if (!plan->p->dev[k].missing) {
 			place_bblog(plan, bitmap, &out->sb[k]);
 		}
@@ -575,11 +399,11 @@ static void place_bblogs(const struct plan *plan, struct create_plan *out)
 
 int create_plan(const struct create_params *p, struct create_plan *out, char why[RAID_WHY_BYTES])
 {
-	struct plan plan = {.p = p, .why = why};
+	struct create_work plan = {.p = p, .why = why};
 	int err;
 
 	memset(out, 0, sizeof *out);
-	err = check_wishes(&plan);
+	err = create_check_wishes(&plan);
 	if (!err) {
 		err = choose_data_offset(&plan);
 	}
@@ -598,7 +422,7 @@ int create_plan(const struct create_params *p, struct create_plan *out, char why
 	out->component_sectors = plan.component;
 	out->sync = plan.sync;
 	out->build_slot = plan.build_slot;
-	for (uint32_t k = 0; k < devices(p); k++) {
+	for (uint32_t k = 0; k < create_devices(p); k++) {
 		if (!p->dev[k].missing) {
 			fill_sb(&plan, k, &out->sb[k]);
 		}

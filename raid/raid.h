@@ -151,7 +151,8 @@ struct raid_config {
 
 /*
  * What this version's engine cannot do yet, though assembly allows it: 0, -ENOTSUP, or -EROFS
- * (read-only it can), with the reason. raid_create() asks it too; who only decides (nbd-raidctl assemble) asks it by itself.
+ * (read-only it can), with the reason. raid_create() asks it too; who only decides (nbd-raidctl
+ * assemble) asks it by itself.
  */
 int raid_can_run(const struct assembly *as, bool read_only, char why[RAID_WHY_BYTES]);
 

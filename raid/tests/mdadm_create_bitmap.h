@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What mdadm 4.2 makes with --bitmap=internal, else as mdadm_create.h has it. After the line of there,
- * and feature bit 0x1 in it:
+ * What mdadm 4.2 makes with --bitmap=internal, else as mdadm_create.h has it. After such a line:
  *
- *   | wanted bitmap chunk in KiB (0: none) = bitmap offset, bitmap chunk in bytes, sectors it covers
+ *   | wanted bitmap chunk in KiB (0: none) = bitmap offset, bitmap chunk in bytes, sectors covered
  */
 #ifndef RAID_TESTS_MDADM_CREATE_BITMAP_H
 #define RAID_TESTS_MDADM_CREATE_BITMAP_H
