@@ -130,6 +130,13 @@ static bool shape_of(const struct raid_config *cfg, struct shape *s)
 	return true;
 }
 
+/* Members there can be at a time. */
+static uint32_t places_of(const struct raid_config *cfg)
+{
+	return (uint32_t)min_u64(cfg->assembly->members + cfg->limits.members_extra,
+				 RAID_MEMBERS_MAX);
+}
+
 uint64_t raid_memory(const struct raid_config *config)
 {
 	struct carver c = {0};
@@ -140,7 +147,8 @@ uint64_t raid_memory(const struct raid_config *config)
 		return 0;
 	}
 	lay_out(&c, &s, &p);
-	return c.used + RAID_PAGE_BYTES + arena_overhead_bytes(s.buffer_bytes);
+	return c.used + RAID_PAGE_BYTES + arena_overhead_bytes(s.buffer_bytes) +
+	       intent_memory(config->assembly, places_of(config));
 }
 
 void raid_limits_min(const struct assembly *as, struct raid_limits *out)
@@ -224,9 +232,6 @@ int raid_can_run(const struct assembly *as, bool read_only, char why[RAID_WHY_BY
 			       "level %s is not served by this version, it comes with a later one; "
 			       "the array is as it was, mdadm --assemble still runs it",
 			       geo_level_name(as->geometry.p.level));
-	}
-	if (as->bitmap.state != ASM_BITMAP_NONE) {
-		what = "a bitmap";
 	}
 	for (uint32_t i = 0; i < as->members && !what; i++) {
 		enum asm_verdict v = as->member[i].verdict;
@@ -405,8 +410,6 @@ static void fill_core(struct raid_array *a, const struct raid_config *cfg, const
 		.prng.state = cfg->seed,
 	};
 	flush_init(&c->flush);
-	intent_create(c,
-		      (uint32_t)min_u64(as->members + cfg->limits.members_extra, RAID_MEMBERS_MAX));
 	for (uint32_t i = 0; i < as->members; i++) {
 		fill_member(a, cfg, s, p, i);
 	}
@@ -550,6 +553,11 @@ int raid_create(const struct raid_config *config, struct raid_array **out, char 
 	list_init(&a->cmds_recording);
 	fill_core(a, config, &s, &p);
 	fill_shard(a, &s, &p);
+	err = intent_create(&a->core, config, places_of(config), why);
+	if (err) {
+		raid_destroy(a);
+		return err;
+	}
 	*out = a;
 	return 0;
 }

@@ -186,7 +186,9 @@ int intent_fits(const struct core *c, const struct sb *sb, const struct raid_mem
 
 /* ---- for shape, status, checks ------------------------------------------------------------- */
 
-void intent_create(struct core *c, uint32_t members);
+uint64_t intent_memory(const struct assembly *as, uint32_t members);
+int intent_create(struct core *c, const struct raid_config *cfg, uint32_t members,
+		  char why[RAID_WHY_BYTES]);
 /* 0: under way, answered later; else the answer. */
 int intent_cmd_add(struct core *c, struct raid_cmd *cmd);
 int intent_cmd_remove(struct core *c, struct raid_cmd *cmd);

@@ -2,6 +2,7 @@
 /*
  * How a bitmap comes and goes.
  *
+ *   NONE -> READ_ONLY | ON       intent_create: the array has one
  *   NONE -> ADDING               intent_cmd_add: memory, all bits set
  *   ADDING -> ON                 every page is on every member: superblocks are asked to name it
  *   ON -> REMOVING               intent_cmd_remove: superblocks are asked not to name it
@@ -15,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "raid/assemble.h"
 #include "raid/base/bytes.h"
 #include "raid/base/check.h"
 #include "raid/base/mark.h"
@@ -86,6 +88,13 @@ static uint64_t memory_for(uint64_t bits, uint32_t members)
 	return c.used + BM_PAGE_BYTES;
 }
 
+uint64_t intent_memory(const struct assembly *as, uint32_t members)
+{
+	bool any = as->bitmap.state == ASM_BITMAP_CURRENT || as->bitmap.state == ASM_BITMAP_STALE;
+
+	return any ? memory_for(as->bitmap.bits, members) : 0;
+}
+
 static void fill_ios(struct intent *n, const struct parts *p)
 {
 	slot_pool_init(&n->pool);
@@ -152,10 +161,72 @@ void intent_destroy(struct intent *n)
 
 /* ---- with the array ------------------------------------------------------------------------ */
 
-void intent_create(struct core *c, uint32_t members)
+/* Does it hold what was read? */
+static bool holds_copy(const struct assembly *as, const struct asm_member *m)
 {
-	intent_init(&c->intent);
-	c->intent.places = members;
+	return as->bitmap.state == ASM_BITMAP_CURRENT && m->verdict == ASM_IN_SYNC &&
+	       m->sb.feature_map & SB_FEATURE_BITMAP &&
+	       m->sb.bitmap_offset == as->bitmap.offset_sectors;
+}
+
+/* Every member should hold the same copy, but only one was read: pages with set bits are written
+ * before any write relies on them. */
+static bool load(struct core *c, const struct assembly *as, const uint8_t *bits)
+{
+	struct intent *n = &c->intent;
+	bool all = as->bitmap.state == ASM_BITMAP_STALE || !bits, fill = false;
+	uint64_t from = as->resync_offset == SB_IN_SYNC
+				? n->bits
+				: bm_bit_of(as->resync_offset, n->header.chunk_bytes);
+
+	if (all) {
+		bm_fill(n->set, n->bits, true);
+	} else {
+		bm_unpack(bits, n->bits, n->set);
+	}
+	for (uint64_t bit = bm_next(n->set, n->bits, 0); bit < n->bits;
+	     bit = bm_next(n->set, n->bits, bit + 1)) {
+		bm_put(n->set, bit, false);
+		intent_chunk(n, bit, true, INTENT_COUNT_IDLE, bit >= from);
+	}
+	for (uint32_t i = 0; i < as->members; i++) {
+		const struct asm_member *m = &as->member[i];
+
+		n->member[i].whole = holds_copy(as, m);
+		fill |= !n->member[i].whole &&
+			(m->verdict == ASM_IN_SYNC || m->verdict == ASM_RECOVERING ||
+			 m->verdict == ASM_REPLACEMENT);
+	}
+	return fill;
+}
+
+int intent_create(struct core *c, const struct raid_config *cfg, uint32_t members,
+		  char why[RAID_WHY_BYTES])
+{
+	const struct assembly *as = cfg->assembly;
+	struct intent *n = &c->intent;
+	bool fill;
+	int err;
+
+	intent_init(n);
+	n->places = members;
+	c->meta.said_bitmap = as->bitmap.state != ASM_BITMAP_NONE;
+	if (as->bitmap.state != ASM_BITMAP_CURRENT && as->bitmap.state != ASM_BITMAP_STALE) {
+		return 0;
+	}
+	err = take_memory(c, &as->bitmap.header, as->bitmap.offset_sectors, why);
+	if (err) {
+		return err;
+	}
+	fill = load(c, as, cfg->bitmap_bits);
+	set_state(n, c->meta.state == META_OFF ? INTENT_READ_ONLY : INTENT_ON);
+	if (as->bitmap.state == ASM_BITMAP_STALE) {
+		n->header.events = n->header.events_cleared = as->events;
+	}
+	if (fill && n->state == INTENT_ON) {
+		intent_fill(c);
+	}
+	return 0;
 }
 
 bool intent_named(const struct core *c)

@@ -96,6 +96,10 @@ static void start(bool ro)
 	};
 	char why[RAID_WHY_BYTES];
 
+	if (assembly.bitmap.state == ASM_BITMAP_CURRENT) {
+		config.bitmap_bits = golden.member[assembly.bitmap.member].image +
+				     assembly.bitmap.at_sector * SECTOR + BM_HEADER_BYTES;
+	}
 	for (uint32_t i = 0; i < golden.members; i++) {
 		props[i] = (struct raid_member_props){
 			.size_bytes = golden.member[i].bytes,

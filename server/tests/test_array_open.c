@@ -224,13 +224,12 @@ static void test_unsupported_feature_is_read_only(void **state)
 	for (uint32_t k = 0; k < 2; k++) {
 		struct sb sb = member_sb(1, SB_V1_2, k);
 
-		sb.feature_map = SB_FEATURE_BITMAP;
-		sb.bitmap_offset = 8;
+		sb.feature_map = SB_FEATURE_CLUSTERED;
 		put_sb(paths[k], &sb);
 	}
 	assert_int_equal(array_open(&spec, &ai, why), -EROFS);
 	assert_null(ai);
-	assert_non_null(strstr(why, "bitmap"));
+	assert_non_null(strstr(why, "cluster"));
 	assert_non_null(strstr(why, "--readonly"));
 	spec.read_only = true;
 	assert_int_equal(array_open(&spec, &ai, why), 0);
