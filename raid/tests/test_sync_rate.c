@@ -320,6 +320,188 @@ static void seldom_foreground(void **state)
 	assert_true(f.requests >= 9 * 60 * 2 / 10);
 }
 
+/* ---- one thing at a time ------------------------------------------------------------------- */
+
+/* Foreground that arrives meets the pieces in flight, and from then on one at most. */
+static void drops_to_one_when_foreground_arrives(void **state)
+{
+	uint64_t arrived;
+
+	hard_disks();
+	m.sync = true;
+	run(10 * SECOND);
+	assert_int_equal(m.in_flight, SYNC_RATE_DEPTH_DEFAULT);
+	clients(8, 0);
+	run(1);
+	arrived = m.next_lo;
+	/* One round trip: nothing starts while the pieces that were there are done. */
+	while (m.in_flight) {
+		assert_int_equal(m.next_lo, arrived);
+		run(MS);
+	}
+	m.in_flight_max = 0;
+	run(20 * SECOND);
+	assert_int_equal(m.in_flight_max, 1);
+	/* And when it has gone, it takes the quiet time and the ramp, no more. */
+	m.clients = 0;
+	for (uint32_t c = 0; c < 8; c++) {
+		if (m.client[c].ends_at != RAID_NEVER) {
+			sync_rate_foreground_stop(&m.rate, m.now, MS);
+		}
+	}
+	m.synced_bytes = 0;
+	run(2 * SECOND);
+	assert_true(m.synced_bytes >= 150000000 * (uint64_t)2 * 9 / 10);
+}
+
+static uint64_t bps_during(uint64_t for_ns)
+{
+	uint64_t before = m.synced_bytes;
+
+	run(for_ns);
+	return (m.synced_bytes - before) * 1000 / (for_ns / MS);
+}
+
+static void assert_about(uint64_t bps, uint64_t want)
+{
+	if (bps < want - want / 20 || bps > want + want / 20) {
+		fail_msg("%llu B/s, not %llu", (unsigned long long)bps, (unsigned long long)want);
+	}
+}
+
+/* The same sync goes on under every new limit, from the next piece on. */
+static void limits_change_live(void **state)
+{
+	struct sync_rate_limits limits = defaults;
+
+	hard_disks();
+	m.sync = true;
+	assert_true(bps_during(5 * SECOND) >= 135000000);
+	limits.max_bps = 10000000;
+	sync_rate_set_limits(&m.rate, &limits, m.now);
+	run(SECOND);
+	assert_about(bps_during(20 * SECOND), 10000000);
+	limits.max_bps = 60000000;
+	sync_rate_set_limits(&m.rate, &limits, m.now);
+	assert_about(bps_during(20 * SECOND), 60000000);
+	limits.max_bps = 100000; /* a piece in 5 s; and then at once more */
+	sync_rate_set_limits(&m.rate, &limits, m.now);
+	assert_about(bps_during(100 * SECOND), 100000);
+	limits.max_bps = 0;
+	sync_rate_set_limits(&m.rate, &limits, m.now);
+	assert_true(bps_during(2 * SECOND) >= 135000000);
+
+	/* The floor, beside clients that take all there is. */
+	clients(32, 0);
+	run(SECOND);
+	assert_about(bps_during(60 * SECOND), 1000000);
+	limits.min_bps = 5000000;
+	sync_rate_set_limits(&m.rate, &limits, m.now);
+	assert_about(bps_during(60 * SECOND), 5000000);
+	limits.min_bps = 200000;
+	sync_rate_set_limits(&m.rate, &limits, m.now);
+	run(5 * SECOND);
+	assert_about(bps_during(120 * SECOND), 200000);
+	limits.max_bps = 100000; /* wins over min */
+	sync_rate_set_limits(&m.rate, &limits, m.now);
+	assert_about(bps_during(200 * SECOND), 100000);
+	limits.min_bps = 0; /* no floor, and clients too slow for a share */
+	limits.max_bps = 0;
+	sync_rate_set_limits(&m.rate, &limits, m.now);
+	run(5 * SECOND);
+	assert_int_equal(bps_during(60 * SECOND), 0);
+	limits.depth_max = 1;
+	limits.min_bps = 1000000;
+	sync_rate_set_limits(&m.rate, &limits, m.now);
+	m.in_flight_max = 0;
+	assert_about(bps_during(60 * SECOND), 1000000);
+	assert_int_equal(m.in_flight_max, 1);
+}
+
+/* Where a piece takes longer than the floor allows for it, several are in flight. */
+static void floor_is_reached_on_slow_members(void **state)
+{
+	hard_disks();
+	m.seek_min_ns = 20 * MS;
+	m.seek_max_ns = 60 * MS;
+	m.sync = true;
+	clients(64, 0); /* each io waits 0.8 s: a piece takes 1.6 s */
+	run(10 * SECOND);
+	m.in_flight_max = 0;
+	assert_about(bps_during(120 * SECOND), 1000000);
+	assert_true(m.in_flight_max > 1 && m.in_flight_max < SYNC_RATE_DEPTH_DEFAULT);
+}
+
+/* Asked twice at the same time the answer is the same; asked at next_ns it is yes. */
+static void next_is_when_it_may_start(void **state)
+{
+	struct sync_rate_limits limits = {.min_bps = 1000000, .target_ns = MS, .depth_max = 2};
+	struct sync_rate r;
+	uint64_t at;
+
+	sync_rate_init(&r, &limits, 5 * SECOND);
+	assert_true(sync_rate_may_start(&r, 5 * SECOND));
+	sync_rate_start(&r, 5 * SECOND, PIECE);
+	assert_int_equal(sync_rate_next_ns(&r), 5 * SECOND + 2 * (uint64_t)PIECE * 1000);
+	sync_rate_foreground_start(&r, 5 * SECOND);
+	sync_rate_done(&r, 5 * SECOND + MS, PIECE, MS);
+	assert_int_equal(sync_rate_next_ns(&r), 5 * SECOND + 12 * MS); /* the twelfth */
+	assert_false(sync_rate_may_start(&r, 5 * SECOND + 12 * MS - 1));
+	assert_true(sync_rate_may_start(&r, 5 * SECOND + 12 * MS));
+	sync_rate_foreground_stop(&r, 5 * SECOND + 3 * MS, 3 * MS); /* over the target */
+	at = 5 * SECOND + 13 * MS;				    /* absent after 10 ms */
+	assert_int_equal(sync_rate_next_ns(&r), at);
+	sync_rate_start(&r, at, PIECE);
+	sync_rate_done(&r, at + MS, PIECE, MS);
+	/* Two in flight after the first, then only something that ends helps. */
+	sync_rate_start(&r, at + MS, PIECE);
+	assert_true(sync_rate_may_start(&r, at + MS));
+	sync_rate_start(&r, at + MS, PIECE);
+	assert_int_equal(sync_rate_next_ns(&r), RAID_NEVER);
+}
+
+static void a_failed_piece_counts_nothing(void **state)
+{
+	struct sync_rate r;
+
+	sync_rate_init(&r, &defaults, SECOND);
+	sync_rate_start(&r, SECOND, PIECE);
+	sync_rate_done(&r, SECOND + MS, 0, MS);
+	assert_int_equal(sync_rate_speed_bps(&r, 2 * SECOND), UINT64_MAX);
+	assert_true(sync_rate_may_start(&r, SECOND + MS));
+	sync_rate_begin(&r, 2 * SECOND);
+	assert_true(sync_rate_may_start(&r, 2 * SECOND));
+}
+
+static void speed_and_eta(void **state)
+{
+	struct sync_rate_limits limits = defaults;
+	uint64_t speed;
+
+	hard_disks();
+	assert_int_equal(sync_rate_speed_bps(&m.rate, m.now), UINT64_MAX);
+	assert_int_equal(sync_rate_eta_s(&m.rate, m.now, 1000), UINT64_MAX);
+	assert_int_equal(sync_rate_eta_s(&m.rate, m.now, 0), 0);
+	m.sync = true;
+	run(SECOND / 2);
+	assert_in_range(sync_rate_speed_bps(&m.rate, m.now), 135000000, 150000000);
+	run(10 * SECOND);
+	speed = sync_rate_speed_bps(&m.rate, m.now);
+	assert_about(speed, 150000000);
+	assert_int_equal(sync_rate_eta_s(&m.rate, m.now, 100 * speed), 100);
+	assert_int_equal(sync_rate_eta_s(&m.rate, m.now, 100 * speed + 1), 101);
+	assert_true(sync_rate_eta_s(&m.rate, m.now, UINT64_MAX) > 100000000000);
+	/* Slower: it follows within some seconds. */
+	limits.max_bps = 10000000;
+	sync_rate_set_limits(&m.rate, &limits, m.now);
+	run(20 * SECOND);
+	assert_about(sync_rate_speed_bps(&m.rate, m.now), 10000000);
+	/* It stands still: the speed falls, the rest takes for ever. */
+	m.sync = false;
+	run(100 * SECOND);
+	assert_true(sync_rate_speed_bps(&m.rate, m.now) < 200000);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -327,6 +509,12 @@ int main(void)
 		cmocka_unit_test(saturating_foreground),
 		cmocka_unit_test(light_foreground),
 		cmocka_unit_test(seldom_foreground),
+		cmocka_unit_test(drops_to_one_when_foreground_arrives),
+		cmocka_unit_test(limits_change_live),
+		cmocka_unit_test(floor_is_reached_on_slow_members),
+		cmocka_unit_test(next_is_when_it_may_start),
+		cmocka_unit_test(a_failed_piece_counts_nothing),
+		cmocka_unit_test(speed_and_eta),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
