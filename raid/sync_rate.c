@@ -14,7 +14,7 @@ enum {
 	SHARE_PAUSES_FELT = 127,
 	QUIET_GAPS = 4, /* gaps that pass before foreground counts as absent … */
 	EWMA = 16,	/* of latencies and gaps: weight of a new one is 1/16 */
-	FEW_EWMA = 4,	/* of speeds, which are few */
+	SPEED_EWMA = 2, /* the same of speeds, which are few */
 	PEAK_FADE = 32,
 	DEPTH_LIMIT = 1024,
 };
@@ -232,9 +232,7 @@ void sync_rate_done(struct sync_rate *r, uint64_t now, uint64_t bytes, uint64_t 
 	if (elapsed >= SPEED_WINDOW) {
 		uint64_t speed = bps_of(r->window_bytes, elapsed);
 
-		r->speed_bps = r->speed_known
-				       ? r->speed_bps - r->speed_bps / FEW_EWMA + speed / FEW_EWMA
-				       : speed;
+		r->speed_bps = r->speed_known ? smooth(r->speed_bps, speed, SPEED_EWMA) : speed;
 		r->speed_known = true;
 		r->window_from = now;
 		r->window_bytes = 0;
