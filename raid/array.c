@@ -107,7 +107,7 @@ static bool run_stop(struct raid_array *a)
 	struct core *c = &a->core;
 	int res = c->view.broken || c->view.flush_lost ? -EIO : 0;
 
-	if (!a->stopping || c->ask.writes_active || c->flush.running) {
+	if (!a->stopping || c->ask.writes_active || c->flush.running || !resync_stopped(c)) {
 		return false;
 	}
 	if (!c->intent.stopping) {
@@ -135,6 +135,13 @@ static bool run_stop(struct raid_array *a)
 	return false;
 }
 
+static void cmd_sync(struct raid_array *a, struct raid_cmd *cmd)
+{
+	if (!resync_command(&a->core, cmd)) {
+		cmd_answer(a, cmd, cmd->res);
+	}
+}
+
 static void run_commands(struct raid_array *a)
 {
 	struct list *l;
@@ -147,10 +154,16 @@ static void run_commands(struct raid_array *a)
 		} else if (cmd->op == RAID_CMD_STOP) {
 			CHECK(!a->unanswered);
 			a->stopping = cmd;
+			resync_stop(&a->core);
 		} else if (cmd->op == RAID_CMD_FAIL) {
 			cmd_fail(a, cmd);
 		} else if (cmd->op == RAID_CMD_BITMAP_ADD || cmd->op == RAID_CMD_BITMAP_REMOVE) {
 			cmd_bitmap(a, cmd);
+		} else if (cmd->op == RAID_CMD_SYNC) {
+			cmd_sync(a, cmd);
+		} else if (cmd->op == RAID_CMD_SYNC_SPEED) {
+			resync_speed(&a->core, cmd->min_bps, cmd->max_bps);
+			cmd_answer(a, cmd, 0);
 		} else {
 			cmd_answer(a, cmd, why_set(cmd->why, -ENOTSUP, "not yet possible"));
 		}
@@ -180,6 +193,9 @@ static void take_completions(struct raid_array *a)
 		case SLOT_INTENT:
 			intent_io_done(&a->core, s);
 			break;
+		case SLOT_SYNC:
+			sync_io_done(&a->shard, s->of, s);
+			break;
 		}
 	}
 }
@@ -201,6 +217,10 @@ static void take_requests(struct raid_array *a)
 	while ((l = list_pop(&a->submitted))) {
 		struct raid_req *req = container_of(l, struct raid_req, link);
 
+		req->start_ns = a->iop.now_ns;
+		if (a->core.resync.orders) {
+			sync_rate_foreground_start(&a->core.resync.rate, a->iop.now_ns);
+		}
 		switch (req->op) {
 		case RAID_OP_FLUSH:
 			flush_submit(&a->core, req);
@@ -221,6 +241,7 @@ static bool core_run(struct core *c)
 	bool moved = member_run(c);
 
 	moved |= meta_run(c);
+	moved |= resync_run(c);
 	moved |= flush_run(c);
 	moved |= intent_run(c);
 	return moved;
@@ -276,6 +297,10 @@ struct raid_req *raid_next_done(struct raid_array *a)
 		return NULL;
 	}
 	req = container_of(l, struct raid_req, link);
+	if (a->core.resync.orders) {
+		sync_rate_foreground_stop(&a->core.resync.rate, a->iop.now_ns,
+					  a->iop.now_ns - req->start_ns);
+	}
 	if (req->op != RAID_OP_READ) {
 		a->unanswered--;
 		if (req->frag) {
@@ -321,7 +346,8 @@ bool raid_next_event(struct raid_array *a, struct raid_event *out)
 uint64_t raid_deadline(const struct raid_array *a)
 {
 	return min_u64(iop_deadline(&a->iop),
-		       min_u64(meta_deadline(&a->core), intent_deadline(&a->core)));
+		       min_u64(meta_deadline(&a->core),
+			       min_u64(intent_deadline(&a->core), resync_deadline(&a->core))));
 }
 
 /* ---- facts --------------------------------------------------------------------------------- */
@@ -409,6 +435,7 @@ void raid_get_status(const struct raid_array *a, struct raid_status *out)
 			   .chunks = c->intent.bits,
 			   .dirty = c->intent.set_count},
 	};
+	resync_status(c, out);
 	for (uint32_t i = 0; i < c->members; i++) {
 		const struct member *m = &c->member[i];
 		const struct iop_member *io = &a->iop.member[i];

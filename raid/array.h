@@ -8,6 +8,7 @@
 
 #include "raid/core.h"
 #include "raid/shard.h"
+#include "raid/sync_job.h"
 
 struct raid_array {
 	void *memory; /* everything but the arena's bookkeeping */

@@ -21,6 +21,7 @@ struct shape {
 	uint32_t chunk_bytes, cell_bytes, cells_max;
 	uint32_t ios_max, ios, iovs, kits;
 	uint64_t buffer_bytes;
+	struct sync_shape sync;
 };
 
 /* Memory being handed out; without a base it is only counted. */
@@ -48,7 +49,7 @@ struct parts {
 	struct slot *private_slots, *slots, *kit_slots[SHARD_KITS_MAX], *job_slots;
 	struct iovec *private_iovs, *iovs, *kit_iovs[SHARD_KITS_MAX], *job_iovs;
 	struct frag *frags;
-	uint8_t *kit_bufs[SHARD_KITS_MAX], *job_blocks, *zeroes, *arena;
+	uint8_t *kit_bufs[SHARD_KITS_MAX], *job_blocks, *zeroes, *arena, *sync;
 };
 
 static bool attached(const struct asm_member *m)
@@ -84,6 +85,7 @@ static void lay_out(struct carver *c, const struct shape *s, struct parts *p)
 			carve(c, RAID_FRAGMENT_BYTES + 2 * RAID_PAGE_BYTES, RAID_PAGE_BYTES);
 	}
 	p->arena = carve(c, s->buffer_bytes, RAID_PAGE_BYTES);
+	p->sync = carve(c, sync_memory_bytes(&s->sync), RAID_PAGE_BYTES);
 }
 
 static bool shape_of(const struct raid_config *cfg, struct shape *s)
@@ -126,6 +128,9 @@ static bool shape_of(const struct raid_config *cfg, struct shape *s)
 	s->ios_max = s->copies * (s->cells_max + 2) + 4;
 	s->ios = s->ios_max + s->frags * (s->striped ? 4 : (uint32_t)max_u64(s->copies, 2));
 	s->iovs = s->striped ? SHARD_IOVS : 4;
+	if (s->redundant && !cfg->read_only) {
+		sync_shape_of(g, s->buffer_bytes, &s->sync);
+	}
 	s->kits = s->redundant ? (uint32_t)min_u64(s->copies - 1, SHARD_KITS_MAX) : 0;
 	return true;
 }
@@ -386,6 +391,8 @@ static void fill_core(struct raid_array *a, const struct raid_config *cfg, const
 	list_init(&c->ask.intent_ended);
 	list_init(&c->ask.sync);
 	list_init(&c->ask.synced);
+	list_init(&c->ask.sync_seen);
+	list_init(&c->ask.sync_idle);
 	c->view = (struct view){
 		.generation = 1,
 		.members_generation = 1,
@@ -410,6 +417,7 @@ static void fill_core(struct raid_array *a, const struct raid_config *cfg, const
 		.prng.state = cfg->seed,
 	};
 	flush_init(&c->flush);
+	resync_init(c, s->sync.orders, s->sync.step);
 	for (uint32_t i = 0; i < as->members; i++) {
 		fill_member(a, cfg, s, p, i);
 	}
@@ -495,6 +503,7 @@ static void fill_shard(struct raid_array *a, const struct shape *s, struct parts
 		fill_pool(&sh->kit[i].pool, p->kit_slots[i], p->kit_iovs[i], s->ios_max, s->iovs);
 	}
 	fill_jobs(sh, p);
+	sync_create(sh, &s->sync, p->sync);
 }
 
 static uint64_t row_bytes(const struct geometry *g, uint32_t chunk_bytes)

@@ -117,6 +117,42 @@ static const char *check_jobs(struct shard *sh, uint32_t in_flight[], uint32_t *
 	return busy == sh->jobs_busy ? NULL : "the count of repairs is wrong";
 }
 
+static const char *check_sync(struct shard *sh, uint32_t in_flight[], uint32_t *writes,
+			      uint32_t *ranges)
+{
+	uint32_t busy = 0;
+
+	for (uint32_t i = 0; i < sh->sync_jobs; i++) {
+		struct sync_job *j = &sh->sync_job[i];
+		uint32_t out = 0, pending = 0;
+		const struct slot *s;
+
+		list_for_each_entry (s, &j->slots, link) {
+			if (s->of != j || s->owner != SLOT_SYNC || s->state == SLOT_FREE) {
+				return "an io of a sync order is not its own";
+			}
+			in_flight[s->io.member] += s->state == SLOT_OUT;
+			pending += s->counted;
+			out++;
+		}
+		busy += j->state != SYNC_FREE;
+		*writes += j->counted;
+		*ranges += j->range.state != RANGE_OUT;
+		if (out != j->out || pending != j->pending) {
+			return "the ios of a sync order are miscounted";
+		}
+		if ((j->state == SYNC_READ || j->state == SYNC_WRITE || j->state == SYNC_VERIFY) !=
+		    (pending != 0)) {
+			return "a sync order waits for nothing, or for what is over";
+		}
+		if ((j->state == SYNC_FREE || j->state == SYNC_HUNG) &&
+		    (j->range.state != RANGE_OUT || j->counted)) {
+			return "a sync order that is over holds rows";
+		}
+	}
+	return busy == sh->sync_busy ? NULL : "the count of sync orders is wrong";
+}
+
 static const char *check_members(const struct core *c, uint32_t in_flight[])
 {
 	uint32_t leaving = 0, out = 0, round = 0, total = 0;
@@ -176,12 +212,14 @@ static const char *check_core(const struct core *c)
 	if (c->view.read_only && c->meta.state != META_OFF) {
 		return "a read-only array keeps superblocks";
 	}
-	if (!list_empty(&c->ask.failed) || !list_empty(&c->ask.judged) ||
+	if (!list_empty(&c->ask.sync) || !list_empty(&c->ask.synced) ||
+	    !list_empty(&c->ask.sync_seen) || !list_empty(&c->ask.sync_idle) ||
+	    !list_empty(&c->ask.failed) || !list_empty(&c->ask.judged) ||
 	    !list_empty(&c->ask.flushed) || !list_empty(&c->ask.intent) ||
 	    !list_empty(&c->ask.intent_granted) || !list_empty(&c->ask.intent_ended)) {
 		return "a question between the halves was left open";
 	}
-	return NULL;
+	return resync_check(c);
 }
 
 const char *raid_check(const struct raid_array *ca)
@@ -214,7 +252,11 @@ const char *raid_check(const struct raid_array *ca)
 	if (wrong) {
 		return wrong;
 	}
-	if (writes != a->core.ask.writes_active || ranges != sh->ranges.count) {
+	wrong = check_sync(sh, in_flight, &writes, &ranges);
+	if (wrong) {
+		return wrong;
+	}
+	if (writes != a->core.ask.writes_active || ranges != sh->ranges.count + sh->rows.count) {
 		return "writes or ranges are miscounted";
 	}
 	if (shed != sh->shed || frags != sh->frags_active + shed) {

@@ -7,6 +7,7 @@
  *   meta.c    superblock updates
  *   flush.c   flush rounds
  *   intent*.c the write-intent bitmap
+ *   resync*.c the sync machine (resync.h)
  */
 #ifndef RAID_CORE_H
 #define RAID_CORE_H
@@ -15,6 +16,7 @@
 #include "raid/intent.h"
 #include "raid/iop.h"
 #include "raid/raid.h"
+#include "raid/resync.h"
 #include "raid/sb.h"
 #include "raid/view.h"
 
@@ -106,6 +108,7 @@ struct core {
 	struct meta meta;
 	struct flush flush;
 	struct intent intent;
+	struct resync resync;
 };
 
 /* Answer a command. */
@@ -127,6 +130,7 @@ bool member_unflushed(const struct core *c);
 
 /* ---- meta.c ---- */
 bool meta_run(struct core *c);
+void meta_want(struct core *c); /* superblocks are to say what the core says now */
 void meta_io_done(struct core *c, struct slot *s);
 void meta_member_left(struct core *c, uint32_t m);
 uint64_t meta_deadline(const struct core *c);

@@ -22,7 +22,7 @@
 #include "raid/base/bytes.h"
 #include "raid/base/check.h"
 #include "raid/base/mark.h"
-#include "raid/shard.h"
+#include "raid/sync_job.h"
 
 #define TO(state) (1u << FRAG_##state)
 
@@ -457,6 +457,7 @@ static void members_changed(struct shard *sh)
 		}
 	}
 	repair_members_changed(sh);
+	sync_members_changed(sh);
 }
 
 static bool run_answers(struct shard *sh)
@@ -471,6 +472,8 @@ static bool run_answers(struct shard *sh)
 		moved = true;
 		if (s->owner == SLOT_JOB) {
 			repair_judged(sh, s->of, s);
+		} else if (s->owner == SLOT_SYNC) {
+			sync_judged(sh, s->of, s);
 		} else if (s->state == SLOT_OUT) {
 			late_judged(sh, s);
 		} else {
@@ -529,11 +532,14 @@ bool shard_run(struct shard *sh)
 		moved = true;
 		if (r->owner == RANGE_JOB) {
 			repair_granted(sh, container_of(r, struct job, range));
+		} else if (r->owner == RANGE_SYNC) {
+			sync_granted(sh, container_of(r, struct sync_job, range));
 		} else {
 			frag_start_write(sh, container_of(r, struct frag, range));
 		}
 	}
 	moved |= repair_run(sh);
+	moved |= sync_run(sh);
 	moved |= admit_run(sh);
 	return moved;
 }

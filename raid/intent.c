@@ -335,10 +335,9 @@ void intent_mark_needed(struct core *c, uint64_t lo, uint64_t hi)
 			intent_chunk(n, from, true, count, true);
 		}
 	}
-	if (sector < c->meta.resync_offset) {
-		c->meta.resync_offset = sector;
-		c->view.unsynced_from = sector * RAID_SECTOR_BYTES;
-	}
+	c->meta.resync_offset = min_u64(c->meta.resync_offset, sector);
+	c->view.unsynced_from = min_u64(c->view.unsynced_from, sector * RAID_SECTOR_BYTES);
+	resync_differ(c, sector * RAID_SECTOR_BYTES);
 	c->view.generation++;
 }
 

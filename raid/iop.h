@@ -25,7 +25,7 @@ enum iop_class { IOP_READS, IOP_WRITES, IOP_CLASSES };
 
 enum slot_state { SLOT_FREE, SLOT_HELD, SLOT_OUT };
 
-enum slot_owner { SLOT_DATA, SLOT_JOB, SLOT_META, SLOT_FLUSH, SLOT_INTENT };
+enum slot_owner { SLOT_DATA, SLOT_JOB, SLOT_META, SLOT_FLUSH, SLOT_INTENT, SLOT_SYNC };
 
 /* How an io is being carried out: retry.c. */
 enum slot_phase {
@@ -57,10 +57,11 @@ struct slot {
 	int res;
 	bool late;	/* READ: passed its deadline and is still out */
 	uint32_t gslot; /* slot in the geometry that io.member holds; UINT32_MAX: none */
-	void *of;	/* DATA: struct frag; JOB: struct job */
+	void *of;	/* DATA: struct frag; JOB: struct job; SYNC: struct sync_job */
+
+	bool counted; /* DATA, SYNC: the outcome of its owner waits for it */
 
 	/* DATA only */
-	bool counted; /* its fragment's outcome waits for it */
 	enum slot_phase phase;
 	bool retried;	      /* DISCARD, ZERO: emitted a second time */
 	uint32_t whole_gslot; /* PIECES, OTHER: the io as planned */

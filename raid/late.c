@@ -13,7 +13,7 @@
 
 #include "raid/base/check.h"
 #include "raid/base/mark.h"
-#include "raid/shard.h"
+#include "raid/sync_job.h"
 
 enum other { OTHER_NONE, OTHER_LATE, OTHER_READY };
 
@@ -101,6 +101,8 @@ void late_reads(struct shard *sh)
 	while ((s = iop_expired(sh->iop, IOP_READS))) {
 		if (s->owner == SLOT_JOB) {
 			repair_late(sh, s->of, s);
+		} else if (s->owner == SLOT_SYNC) {
+			sync_late(sh, s->of, s);
 		} else {
 			late_read(sh, s);
 		}

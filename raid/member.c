@@ -95,7 +95,9 @@ static bool judge(struct core *c)
 			.maddr = s->io.maddr,
 			.len = s->io.len,
 			.err = s->res,
-			.why = s->owner == SLOT_JOB ? "an unreadable block could not be rewritten"
+			.why = s->owner == SLOT_JOB ||
+					       (s->owner == SLOT_SYNC && s->io.op == RAID_IO_READ)
+				       ? "an unreadable block could not be rewritten"
 			       : s->io.op == RAID_IO_READ ? "did not answer a read in time"
 							  : "a write failed twice",
 		};

@@ -411,6 +411,11 @@ static bool run_off(struct core *c)
 	return true;
 }
 
+void meta_want(struct core *c)
+{
+	c->meta.changes++;
+}
+
 bool meta_run(struct core *c)
 {
 	switch (c->meta.state) {

@@ -79,6 +79,7 @@ struct raid_req {
 	struct list link;
 	void *frag;
 	uint64_t seq;
+	uint64_t start_ns;
 };
 
 /*
@@ -121,6 +122,7 @@ struct raid_limits {
 	uint64_t sync_min_bps,
 		sync_max_bps;	 /* a second and member (default 1 MB, 200 MB; 0: none) */
 	uint32_t sync_target_ms; /* what a foreground request may take while a sync runs (20) */
+	bool sync_frozen;	 /* no resync or rebuild begins by itself */
 };
 
 #define RAID_LIMITS_DEFAULT                                                                        \

@@ -71,6 +71,7 @@ enum frag_kind { FRAG_READ, FRAG_WRITE, FRAG_ZERO_WRITE, FRAG_ZERO_IO, FRAG_DISC
 enum frag_intent { FRAG_INTENT_FREE, FRAG_INTENT_ASKED, FRAG_INTENT_HELD, FRAG_INTENT_ENDING };
 
 struct kit;
+struct sync_job; /* sync_job.h */
 
 struct frag {
 	struct list link;   /* list of its state */
@@ -170,6 +171,10 @@ struct shard {
 	struct job job[SHARD_JOBS];
 	struct list jobs_free, jobs_dirty;
 	struct list job_wait; /* slot.link: reads that need a repair and found no free job */
+
+	uint32_t sync_jobs, sync_busy;
+	struct sync_job *sync_job;
+	struct list sync_dirty; /* sync_job.link: wait for view.write_open */
 
 	uint32_t frags_high;
 };

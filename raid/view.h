@@ -147,8 +147,8 @@ struct ask {
 	struct list flush, flushed;
 	/* struct ask_intent; answers on granted and ended */
 	struct list intent, intent_granted, intent_ended;
-	/* struct sync_op (sync_op.h): the core's work orders to the shard, and what came of them */
-	struct list sync, synced;
+	/* struct sync_op: the core's work orders to the shard, and what came of them (sync_op.h) */
+	struct list sync, synced, sync_seen, sync_idle;
 	bool need_dirty;	/* writes wait for view.write_open */
 	uint32_t writes_active; /* fragments and repairs that write or are going to */
 	uint64_t idle_since_ns; /* when writes_active last became 0 */

@@ -149,6 +149,7 @@ static void draw_load(struct plan *p, struct prng *rng)
 	p->limits.read_deadline_ms = (uint32_t)prng_log_range(rng, 300, 10000);
 	p->limits.write_deadline_ms = (uint32_t)prng_log_range(rng, 500, 30000);
 	p->limits.read_errors_max = (uint32_t)prng_range(rng, 10, 20);
+	p->limits.sync_frozen = true; /* the oracles do not know resync yet */
 	p->minimal_limits = p->profile == PLAN_MINIMAL;
 
 	p->rounds = (uint32_t)prng_range(rng, 4, 16);

@@ -42,6 +42,7 @@ struct rig_shape {
 	uint64_t resync;  /* resync_offset; 0 is written as RIG_DIRTY here */
 	bool build;	  /* no superblocks */
 	bool read_only, no_punch, no_zero, min_limits;
+	bool sync; /* resync and rebuild begin by themselves */
 	uint32_t frags;
 };
 
@@ -124,6 +125,7 @@ static inline void rig_create(struct rig *r)
 	if (sh->frags) {
 		cfg.limits.frags = sh->frags;
 	}
+	cfg.limits.sync_frozen = !sh->sync;
 	if (raid_create(&cfg, &r->a, why)) {
 		fail_msg("raid_create: %s", why);
 	}
