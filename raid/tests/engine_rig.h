@@ -97,6 +97,7 @@ static inline void rig_member(struct rig *r, uint32_t i, int32_t slot)
 		.data_size = sh->sectors + i * sh->more,
 		.super_offset = RIG_SB_SECTOR,
 		.dev_number = i,
+		.device_uuid = {(uint8_t)(i + 1)},
 		.events = 10,
 		.resync_offset = r->as->resync_offset,
 		.max_dev = max_dev,
