@@ -274,6 +274,14 @@ static int check_areas(const struct sb *sb, uint64_t dev_sectors, char why[RAID_
 			return impossible(why, "its bad-block log is not on the device, offset",
 					  sb->bblog_offset);
 		}
+		if (sb_room(sb, dev_sectors, sb->bblog_offset, SB_AREA_BBLOG, &what) <
+		    sb->bblog_size) {
+			snprintf(why, RAID_WHY_BYTES,
+				 "superblock is damaged: it places the bad-block log (offset %d "
+				 "sectors) on %s",
+				 sb->bblog_offset, what);
+			return -EUCLEAN;
+		}
 	}
 	return 0;
 }

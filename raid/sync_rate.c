@@ -66,6 +66,9 @@ static uint64_t peak(uint64_t old, uint64_t value)
 void sync_rate_set_limits(struct sync_rate *r, const struct sync_rate_limits *limits, uint64_t now)
 {
 	CHECK(limits->depth_max && limits->depth_max <= DEPTH_LIMIT);
+	if (!r->limits.min_bps) {
+		r->floor_due = now; /* nothing was owed */
+	}
 	r->limits = *limits;
 	if (r->limits.max_bps) {
 		r->limits.min_bps = min_u64(r->limits.min_bps, r->limits.max_bps);

@@ -210,7 +210,8 @@ static void refuses_a_bad_block_log_off_the_device(void **state)
 	static const struct {
 		uint16_t size;
 		int32_t offset;
-	} bad[] = {{0, 16}, {9, 16}, {8, 0}, {8, -9}, {8, 131072 - 8 - 7}, {8, INT32_MAX}};
+	} bad[] = {{0, 16},	   {9, 16}, {8, 0},  {8, -9},	{8, 131072 - 8 - 7},
+		   {8, INT32_MAX}, {8, 7},  {8, -7}, {8, 2033}, {8, 131072 - 16}};
 	struct sb sb = sbv_vector(0);
 	uint8_t buf[SB_BYTES_MAX];
 	char why[RAID_WHY_BYTES];

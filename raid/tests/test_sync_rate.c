@@ -410,8 +410,12 @@ static void limits_change_live(void **state)
 	sync_rate_set_limits(&m.rate, &limits, m.now);
 	run(5 * SECOND);
 	assert_int_equal(bps_during(60 * SECOND), 0);
+	limits.min_bps = 1000000; /* nothing is owed for the time without */
+	sync_rate_set_limits(&m.rate, &limits, m.now);
+	m.in_flight_max = 0;
+	assert_about(bps_during(20 * SECOND), 1000000);
+	assert_int_equal(m.in_flight_max, 1);
 	limits.depth_max = 1;
-	limits.min_bps = 1000000;
 	sync_rate_set_limits(&m.rate, &limits, m.now);
 	m.in_flight_max = 0;
 	assert_about(bps_during(60 * SECOND), 1000000);
