@@ -191,7 +191,7 @@ static void turn(struct loop *l)
 			wait = 0;
 		}
 	}
-	CHECK(ring_wait(l->ring, wait) == 0);
+	CHECK(ring_wait(l->ring, sched_spin(l, wait)) == 0);
 	atomic_store_explicit(&l->sleeping, 0, memory_order_relaxed);
 }
 

@@ -100,10 +100,15 @@ struct mail {
 
 /* loop_sched.c */
 struct loop_sched {
-	bool adapts;	   /* the policy is ours to change */
-	bool batch;	   /* … and is SCHED_BATCH now */
-	bool several;	   /* requests at once in this window */
-	uint64_t requests; /* at its beginning */
+	bool adapts; /* the policy is ours to change */
+	bool batch;  /* … and is SCHED_BATCH now */
+	bool may_spin;
+	bool spin;	    /* in this window */
+	uint32_t misses;    /* … spun for nothing */
+	uint32_t rest;	    /* windows without spinning, still */
+	uint32_t rest_next; /* … after the next window of misses */
+	bool several;	    /* requests at once in this window */
+	uint64_t requests;  /* at its beginning */
 	uint64_t window_end_ns;
 };
 
@@ -186,6 +191,9 @@ uint64_t sessions_deadline(struct loop *l); /* also carries out what is due */
 /* loop_sched.c */
 void sched_start(struct loop *l);
 void sched_turn(struct loop *l); /* after connections have been fed */
+/* Before waiting for wait_ns: maybe look for an event without sleeping. Returns what is left to
+ * wait; 0: there is one. */
+uint64_t sched_spin(struct loop *l, uint64_t wait_ns);
 
 /* loop_mail.c */
 void mail_take(struct loop *l);

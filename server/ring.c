@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <liburing.h>
 
 #include "raid/base/check.h"
@@ -32,6 +33,15 @@ struct ring {
 	struct iovec iov[SEND_IOV_TOTAL];
 	uint32_t msgs_used, iov_used;
 };
+
+static void cpu_relax(void)
+{
+#if defined(__x86_64__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("yield");
+#endif
+}
 
 uint64_t ring_user_encode(struct ring_user user)
 {
@@ -74,8 +84,9 @@ int ring_create(struct ring **out, char why[RAID_WHY_BYTES])
 {
 	/* The best flags first: the thread that calls ring_enable() becomes the only issuer. */
 	static const unsigned flags[] = {
-		IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_SUBMIT_ALL,
-		IORING_SETUP_COOP_TASKRUN | IORING_SETUP_SUBMIT_ALL,
+		IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN |
+			IORING_SETUP_TASKRUN_FLAG | IORING_SETUP_SUBMIT_ALL,
+		IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG | IORING_SETUP_SUBMIT_ALL,
 		0,
 	};
 	struct ring *r = calloc(1, sizeof *r);
@@ -211,6 +222,48 @@ int ring_wait(struct ring *r, uint64_t timeout_ns)
 	}
 	submitted(r);
 	return res < 0 && !interrupted(res) ? res : 0;
+}
+
+static uint64_t mono_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* Two words of memory shared with the kernel tell, no system call: a completion, or something that
+ * becomes one as soon as we enter the kernel (IORING_SETUP_TASKRUN_FLAG). */
+static bool something_there(const struct ring *r)
+{
+	return io_uring_cq_ready(&r->uring) ||
+	       (__atomic_load_n(r->uring.sq.kflags, __ATOMIC_RELAXED) & IORING_SQ_TASKRUN);
+}
+
+bool ring_spin(struct ring *r, uint64_t limit_ns)
+{
+	enum { LOOKS = 32 }; /* for one look at the clock */
+	uint64_t end;
+
+	if (io_uring_sq_ready(&r->uring)) {
+		int res = io_uring_submit(&r->uring);
+
+		CHECK(res >= 0 || interrupted(res));
+		submitted(r);
+	}
+	if (something_there(r)) {
+		return true;
+	}
+	end = mono_ns() + limit_ns;
+	do {
+		for (int i = 0; i < LOOKS; i++) {
+			if (something_there(r)) {
+				return true;
+			}
+			cpu_relax();
+		}
+	} while (mono_ns() < end);
+	return false;
 }
 
 static struct io_uring_sqe *next_sqe(struct ring *r)

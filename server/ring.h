@@ -76,6 +76,10 @@ uint32_t ring_reap(struct ring *r, struct ring_event *events, uint32_t max);
  * wait. Returns 0 or -errno of a ring that no longer works. */
 int ring_wait(struct ring *r, uint64_t timeout_ns);
 
+/* Hand over what is queued and look for an event for at most limit_ns, without sleeping. True if
+ * there is one, or the kernel has work that makes one: ring_wait() with 0 gets it. */
+bool ring_spin(struct ring *r, uint64_t limit_ns);
+
 /* ---- sockets and pipes --------------------------------------------------------------------- */
 
 /* Bytes into a shared buffer. -ENOBUFS when there is none: try again when the events that
