@@ -4,10 +4,13 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "raid/base/bytes.h"
 #include "raid/base/check.h"
 #include "server/export.h"
+
+enum { NOT_LATER = 64 };
 
 #define TO(state) (1u << (state))
 
@@ -40,6 +43,7 @@ void conn_env_init(struct conn_env *env, struct ring *ring, struct bufs *bufs)
 	tx_shared_init(&env->tx, bufs);
 	list_init(&env->touched);
 	list_init(&env->lingering);
+	list_init(&env->holding);
 }
 
 struct conn *conn_new(struct conn_env *env, struct conn_port *port, const struct handoff *h,
@@ -55,6 +59,9 @@ struct conn *conn_new(struct conn_env *env, struct conn_port *port, const struct
 	list_init(&c->touch);
 	list_init(&c->wait);
 	list_init(&c->linger);
+	list_init(&c->hold);
+	batch_init(&c->batch);
+	c->mark = 1;
 	c->env = env;
 	c->port = port;
 	c->index = index;
@@ -90,6 +97,7 @@ void conn_free(struct conn *c)
 	CHECK(conn_over(c));
 	list_del(&c->link);
 	list_del(&c->touch);
+	list_del(&c->hold);
 	free(c->stash);
 	free(c);
 }
@@ -217,6 +225,52 @@ void conn_port_serve(struct conn_port *p)
 	}
 }
 
+/* ---- receives that wait for several requests ----------------------------------------------- */
+
+/* A socket that cannot do it delivers fewer requests than were waited for: batch gives up. */
+static void set_mark(struct conn *c, uint32_t requests)
+{
+	int bytes = requests > 1 ? (int)(requests * NBD_REQUEST_BYTES) : 1;
+
+	if (requests != c->mark) {
+		(void)setsockopt(c->in_fd, SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof bytes);
+		c->mark = requests;
+	}
+}
+
+/* A receive of requests is being armed: for how many does it wait? */
+static void hold(struct conn *c)
+{
+	bool slow = c->not_later && c->tx.request_count;
+
+	if (slow || !c->socket || c->tx.state != TX_HEADER) {
+		set_mark(c, 1);
+		c->asked = 0;
+		return;
+	}
+	set_mark(c, c->batch.want);
+	c->asked = c->mark;
+	if (c->mark > 1) {
+		c->idle = true; /* by the mark it is, however much there is */
+		c->hold_until_ns = c->env->now_ns + BATCH_HOLD_NS;
+		list_append(&c->env->holding, &c->hold);
+	}
+}
+
+uint64_t conn_hold_check(struct conn_env *env)
+{
+	struct conn *c;
+
+	while ((c = list_first_entry(&env->holding, struct conn, hold))) {
+		if (c->hold_until_ns > env->now_ns) {
+			return c->hold_until_ns;
+		}
+		list_del(&c->hold);
+		set_mark(c, 1);
+	}
+	return RING_FOREVER;
+}
+
 /* ---- events -------------------------------------------------------------------------------- */
 
 static void received(struct conn *c, const struct ring_event *ev, enum conn_recv how)
@@ -252,7 +306,11 @@ static void recv_event(struct conn *c, const struct ring_event *ev)
 
 	CHECK(how != CONN_RECV_NONE);
 	c->recv = CONN_RECV_NONE;
+	list_del(&c->hold);
 	if (c->state == CONN_OPEN) {
+		if (how == CONN_RECV_BYTES && ev->res > 0 && c->asked == c->batch.want) {
+			batch_received(&c->batch, ev->res / NBD_REQUEST_BYTES);
+		}
 		received(c, ev, how);
 	} else if (c->state == CONN_LINGER && ev->res <= 0 && ev->res != -ENOBUFS) {
 		conn_cut(c, NULL);
@@ -410,21 +468,45 @@ static void queue_send(struct conn *c)
 	}
 }
 
+/* The client waits for us, and the replies are probably ready within the next turn: receive when
+ * they are on their way. */
+static bool receive_later(struct conn *c)
+{
+	if (c->later) {
+		c->later = false;
+		c->not_later = c->send ? 0 : NOT_LATER;
+		return false;
+	}
+	if (!c->idle || !c->tx.request_count) {
+		return false;
+	}
+	if (c->not_later) {
+		c->not_later--;
+		return false;
+	}
+	c->later = true;
+	conn_touch(c);
+	return true;
+}
+
 static void queue_recv(struct conn *c)
 {
 	struct iovec slot;
 
-	if (c->stash) {
+	if (c->stash || receive_later(c)) {
 		return;
 	}
 	switch (tx_want(&c->tx, &slot)) {
 	case TX_WANT_NOTHING:
 		return;
 	case TX_WANT_BYTES:
+		hold(c);
 		ring_recv(c->env->ring, c->in_fd, c->socket, c->idle, user(c, RING_RECV));
 		c->recv = CONN_RECV_BYTES;
 		return;
 	case TX_WANT_SLOT:
+		set_mark(c, 1); /* or the end of the payload might be held back */
+		batch_init(&c->batch);
 		ring_recv_slot(c->env->ring, c->in_fd, c->socket, slot.iov_base, slot.iov_len,
 			       user(c, RING_RECV));
 		c->recv = CONN_RECV_SLOT;
@@ -447,6 +529,7 @@ void conn_flush(struct conn *c)
 		break;
 	case CONN_LINGER:
 		if (c->recv == CONN_RECV_NONE) {
+			set_mark(c, 1);
 			ring_recv(c->env->ring, c->in_fd, c->socket, false, user(c, RING_RECV));
 			c->recv = CONN_RECV_BYTES;
 		}

@@ -20,6 +20,12 @@
  *               -> CLOSED    done                                       conn_event
  *   CLOSED    only fragments in the engine keep it; conn_over() tells when it may be freed
  *
+ * A receive of requests may wait for several of them (batch.h). It is then armed with the socket's
+ * low water mark raised and the connection stands in env->holding; when the time is up the mark is
+ * lowered, which lets the receive go on with what is there. Such a receive is armed one turn after
+ * the requests before it were handed on, with the replies; if there are none yet, their members are
+ * slow, and whatever comes is to reach them soon.
+ *
  * A payload slot being received into belongs to the kernel until that receive is back, so a cut
  * connection's transmission is aborted only then.
  */
@@ -29,6 +35,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "server/batch.h"
 #include "server/handoff.h"
 #include "server/ring.h"
 #include "server/transmission.h"
@@ -41,6 +48,7 @@ struct conn_env {
 	struct tx_shared tx;
 	struct list touched;   /* conn.touch: to be looked at before the turn ends */
 	struct list lingering; /* conn.linger: by deadline */
+	struct list holding;   /* conn.hold: by deadline */
 	uint64_t now_ns;
 	bool serve_again; /* somebody waits who has not been asked, or was stopped by its quantum */
 };
@@ -64,7 +72,7 @@ enum conn_recv { CONN_RECV_NONE, CONN_RECV_BYTES, CONN_RECV_SLOT };
 
 struct conn {
 	struct list link; /* of the loop's connections */
-	struct list touch, wait, linger;
+	struct list touch, wait, linger, hold;
 	struct conn_env *env;
 	struct conn_port *port;
 	uint32_t index, generation; /* for ring_user */
@@ -73,14 +81,19 @@ struct conn {
 	enum conn_recv recv; /* the receive in flight */
 	bool send;	     /* one is in flight */
 	bool idle;	     /* the last receive emptied the socket */
+	bool later;	     /* the next receive is armed in the next turn */
+	uint8_t not_later;   /* receives to be armed at once, since replies take longer */
 	uint8_t closing;     /* close operations in flight */
 	int in_fd, out_fd;
 	bool socket;
 	uint64_t session;
 	const struct export *export;
-	uint64_t linger_until_ns;
+	uint64_t linger_until_ns, hold_until_ns;
 	uint64_t moved_ns; /* when bytes last came or left */
-	const char *why;   /* it ended, if the transmission does not know better */
+	struct batch batch;
+	uint32_t mark;	 /* the socket's low water mark, in requests; 1: any byte */
+	uint32_t asked;	 /* … when the receive in flight was armed; 0: it is no test of batch */
+	const char *why; /* it ended, if the transmission does not know better */
 
 	uint8_t *stash; /* malloc'ed: received, not yet taken in */
 	size_t stash_at, stash_len;
@@ -127,5 +140,7 @@ bool conn_stalled(const struct conn *c, uint64_t since_ns);
 
 /* Connections whose linger time is up; when the next one's is (or RING_FOREVER). */
 uint64_t conn_linger_check(struct conn_env *env);
+/* … whose receive has waited long enough. */
+uint64_t conn_hold_check(struct conn_env *env);
 
 #endif

@@ -244,7 +244,7 @@ static uint64_t stall_check(struct loop *l)
 
 uint64_t sessions_deadline(struct loop *l)
 {
-	uint64_t deadline = min_u64(conn_linger_check(&l->env), drains_check(l));
+	uint64_t deadline = min_u64(conn_linger_check(&l->env), conn_hold_check(&l->env));
 
-	return min_u64(deadline, stall_check(l));
+	return min_u64(deadline, min_u64(drains_check(l), stall_check(l)));
 }
