@@ -6,8 +6,10 @@
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "raid/base/bytes.h"
@@ -397,6 +399,36 @@ static void lockless_states_become_bits(void **state)
 	assert_int_equal(bm_lockless_area_bytes(8), 1032);
 }
 
+/* mdadm -X takes the area as a file. */
+static void mdadm_reads_it(void **state)
+{
+	char path[] = "/tmp/test-bitmap.XXXXXX", command[128], text[4096];
+	int fd;
+	FILE *out;
+
+	if (access("/sbin/mdadm", X_OK)) {
+		print_message("skipped: mdadm is not installed\n");
+		skip();
+	}
+	make();
+	fd = mkstemp(path);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, area, sizeof area), sizeof area);
+	assert_int_equal(fsync(fd), 0);
+	close(fd);
+	snprintf(command, sizeof command, "/sbin/mdadm -X %s 2>&1", path);
+	out = popen(command, "r");
+	assert_non_null(out);
+	text[fread(text, 1, sizeof text - 1, out)] = 0;
+	assert_int_equal(pclose(out), 0);
+	unlink(path);
+	if (!strstr(text, "1008 bits (chunks), 4 dirty") || !strstr(text, "Events : 17") ||
+	    !strstr(text, "Events Cleared : 15") || !strstr(text, "10111213:14151617") ||
+	    !strstr(text, "Chunksize : 64 KB") || !strstr(text, "5s flush period")) {
+		fail_msg("mdadm says:\n%s", text);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -414,6 +446,7 @@ int main(void)
 		cmocka_unit_test(packs_and_unpacks_every_length),
 		cmocka_unit_test(fill_stops_at_the_last_chunk),
 		cmocka_unit_test(lockless_states_become_bits),
+		cmocka_unit_test(mdadm_reads_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
