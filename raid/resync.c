@@ -181,7 +181,8 @@ static void begin(struct core *c, const struct resync_plan *p)
 	c->view.sync_done_mask = 0;
 	sync_rate_begin(&s->rate, c->now.mono_ns);
 	set_state(s, RESYNC_OPEN);
-	if (c->meta.state != META_OFF && !c->meta.updates && !c->view.write_open) {
+	if (!is_scrub(s) && c->meta.state != META_OFF && !c->meta.updates &&
+	    !c->view.write_open) {
 		meta_want(c);
 	}
 	tell(c, RAID_EV_SYNC_STARTED, 0, 0);
