@@ -45,6 +45,9 @@ void raid_control(struct raid_array *a, struct raid_cmd *cmd)
 {
 	cmd->res = 0;
 	cmd->why[0] = '\0';
+	if (cmd->op == RAID_CMD_ADD) {
+		cmd->member = member_place(&a->core);
+	}
 	list_append(&a->commands, &cmd->link);
 }
 
@@ -56,29 +59,6 @@ static void cmd_answer(struct raid_array *a, struct raid_cmd *cmd, int res)
 	list_append(&a->cmds_done, &cmd->link);
 }
 
-static void cmd_fail(struct raid_array *a, struct raid_cmd *cmd)
-{
-	struct core *c = &a->core;
-	enum raid_member_state state =
-		cmd->member < c->members ? c->member[cmd->member].state : RAID_MEMBER_ABSENT;
-
-	if (state != RAID_MEMBER_IN_SYNC && state != RAID_MEMBER_SPARE) {
-		cmd_answer(a, cmd, why_set(cmd->why, -EINVAL, "not a working member of the array"));
-	} else if (c->view.read_only) {
-		cmd_answer(
-			a, cmd,
-			why_set(cmd->why, -EROFS,
-				"the array is read-only: nothing can be recorded on its members"));
-	} else if (member_fail(c, cmd->member, (struct raid_event){.why = "failed by hand"}) ==
-		   MEMBER_FAIL_LAST) {
-		cmd_answer(a, cmd,
-			   why_set(cmd->why, -EBUSY,
-				   "it holds the last copy of some data; the array would be lost"));
-	} else {
-		list_append(&a->cmds_recording, &cmd->link);
-	}
-}
-
 static void cmd_bitmap(struct raid_array *a, struct raid_cmd *cmd)
 {
 	int err = cmd->op == RAID_CMD_BITMAP_ADD ? intent_cmd_add(&a->core, cmd)
@@ -86,17 +66,6 @@ static void cmd_bitmap(struct raid_array *a, struct raid_cmd *cmd)
 
 	if (err) {
 		cmd_answer(a, cmd, err);
-	}
-}
-
-static void run_recording(struct raid_array *a)
-{
-	while (!list_empty(&a->cmds_recording) &&
-	       (!a->core.view.fail_pending || a->core.view.broken)) {
-		struct raid_cmd *cmd =
-			container_of(list_pop(&a->cmds_recording), struct raid_cmd, link);
-
-		cmd_answer(a, cmd, 0);
 	}
 }
 
@@ -130,6 +99,7 @@ static bool run_stop(struct raid_array *a)
 	}
 	MARK(array_stopped);
 	a->stopped = true;
+	member_cmds_stop(c);
 	cmd_answer(a, a->stopping, res);
 	a->stopping = NULL;
 	return false;
@@ -142,6 +112,15 @@ static void cmd_sync(struct raid_array *a, struct raid_cmd *cmd)
 	}
 }
 
+static void refuse_stopping(struct raid_array *a, struct raid_cmd *cmd)
+{
+	if (cmd->op == RAID_CMD_ADD && cmd->member != UINT32_MAX) {
+		member_place_free(&a->core, cmd->member);
+		cmd->member = UINT32_MAX;
+	}
+	cmd_answer(a, cmd, why_set(cmd->why, -ESHUTDOWN, "the array is stopping"));
+}
+
 static void run_commands(struct raid_array *a)
 {
 	struct list *l;
@@ -150,13 +129,15 @@ static void run_commands(struct raid_array *a)
 		struct raid_cmd *cmd = container_of(l, struct raid_cmd, link);
 
 		if (a->stopped || a->stopping) {
-			cmd_answer(a, cmd, why_set(cmd->why, -ESHUTDOWN, "the array is stopping"));
+			refuse_stopping(a, cmd);
 		} else if (cmd->op == RAID_CMD_STOP) {
 			CHECK(!a->unanswered);
 			a->stopping = cmd;
 			resync_stop(&a->core);
-		} else if (cmd->op == RAID_CMD_FAIL) {
-			cmd_fail(a, cmd);
+			a->core.stopping = true;
+		} else if (cmd->op == RAID_CMD_FAIL || cmd->op == RAID_CMD_REMOVE ||
+			   cmd->op == RAID_CMD_ADD || cmd->op == RAID_CMD_REPLACE) {
+			member_control(&a->core, cmd);
 		} else if (cmd->op == RAID_CMD_BITMAP_ADD || cmd->op == RAID_CMD_BITMAP_REMOVE) {
 			cmd_bitmap(a, cmd);
 		} else if (cmd->op == RAID_CMD_SYNC) {
@@ -244,6 +225,7 @@ static bool core_run(struct core *c)
 	moved |= resync_run(c);
 	moved |= flush_run(c);
 	moved |= intent_run(c);
+	moved |= member_cmds_run(c);
 	return moved;
 }
 
@@ -265,7 +247,6 @@ void raid_step(struct raid_array *a, struct raid_now now)
 		moved = shard_run(&a->shard);
 		moved |= core_run(&a->core);
 		if (!moved) {
-			run_recording(a);
 			moved = run_stop(a);
 		}
 	} while (moved);
@@ -452,6 +433,10 @@ void raid_get_status(const struct raid_array *a, struct raid_status *out)
 			.write_errors = io->write_errors,
 			.corrected = m->corrected_total,
 			.in_flight = io->in_flight,
+			.bad_blocks = m->bad ? m->bad->count : 0,
+			.recovery_offset = member_gets_writes(m) && m->state != RAID_MEMBER_IN_SYNC
+						   ? m->recovery_sectors * RAID_SECTOR_BYTES
+						   : UINT64_MAX,
 		};
 	}
 }

@@ -27,9 +27,8 @@ struct raid_array {
 	struct list submitted, released /* struct frag */, commands;
 	/* for the outside */
 	struct list done, free, cmds_done;
-	struct list cmds_recording; /* FAIL: waits until the superblocks say so */
-	uint32_t outstanding;	    /* requests between submit and free or release */
-	uint32_t unanswered;	    /* of those, WRITEs not done and READs not released */
+	uint32_t outstanding; /* requests between submit and free or release */
+	uint32_t unanswered;  /* of those, WRITEs not done and READs not released */
 };
 
 void array_take_released(struct raid_array *a);

@@ -17,7 +17,7 @@
 /* What decides how much of everything there is. */
 struct shape {
 	bool redundant, metadata, striped, exact;
-	uint32_t unit, copies, members, frags;
+	uint32_t unit, copies, places, frags;
 	uint32_t chunk_bytes, cell_bytes, cells_max;
 	uint32_t ios_max, ios, iovs, kits;
 	uint64_t buffer_bytes;
@@ -54,7 +54,8 @@ struct parts {
 
 static bool attached(const struct asm_member *m)
 {
-	return m->verdict == ASM_IN_SYNC || m->verdict == ASM_SPARE;
+	return m->verdict == ASM_IN_SYNC || m->verdict == ASM_SPARE ||
+	       m->verdict == ASM_RECOVERING || m->verdict == ASM_REPLACEMENT;
 }
 
 static void lay_out(struct carver *c, const struct shape *s, struct parts *p)
@@ -62,11 +63,11 @@ static void lay_out(struct carver *c, const struct shape *s, struct parts *p)
 	uint64_t frags = s->frags + SHARD_SHED_MAX;
 
 	p->array = CARVE(c, struct raid_array, 1);
-	p->member = CARVE(c, struct member, s->members);
-	p->sb = CARVE(c, struct sb, s->members);
-	p->bad = CARVE(c, struct bb_list, s->members);
-	p->private_slots = CARVE(c, struct slot, 2 * s->members);
-	p->private_iovs = CARVE(c, struct iovec, 2 * s->members);
+	p->member = CARVE(c, struct member, s->places);
+	p->sb = CARVE(c, struct sb, s->places);
+	p->bad = CARVE(c, struct bb_list, s->places);
+	p->private_slots = CARVE(c, struct slot, 2 * s->places);
+	p->private_iovs = CARVE(c, struct iovec, 2 * s->places);
 	p->frags = CARVE(c, struct frag, frags);
 	p->slots = CARVE(c, struct slot, s->ios);
 	p->iovs = CARVE(c, struct iovec, (uint64_t)s->ios * s->iovs);
@@ -77,7 +78,7 @@ static void lay_out(struct carver *c, const struct shape *s, struct parts *p)
 	p->job_slots = CARVE(c, struct slot, SHARD_JOBS);
 	p->job_iovs = CARVE(c, struct iovec, SHARD_JOBS);
 	/* Pages from here on: never touched before they are used. */
-	p->sb_pages = carve(c, (uint64_t)s->members * SB_BYTES_MAX, RAID_PAGE_BYTES);
+	p->sb_pages = carve(c, (uint64_t)s->places * SB_BYTES_MAX, RAID_PAGE_BYTES);
 	p->job_blocks = carve(c, 2ull * SHARD_JOBS * SHARD_BLOCK, RAID_PAGE_BYTES);
 	p->zeroes = carve(c, RAID_FRAGMENT_BYTES + RAID_PAGE_BYTES, RAID_PAGE_BYTES);
 	for (uint32_t i = 0; i < s->kits; i++) {
@@ -88,11 +89,19 @@ static void lay_out(struct carver *c, const struct shape *s, struct parts *p)
 	p->sync = carve(c, sync_memory_bytes(&s->sync), RAID_PAGE_BYTES);
 }
 
+/* Members there can be at a time. */
+static uint32_t places_of(const struct raid_config *cfg)
+{
+	return (uint32_t)min_u64(cfg->assembly->members + cfg->limits.members_extra,
+				 RAID_MEMBERS_MAX);
+}
+
 static bool shape_of(const struct raid_config *cfg, struct shape *s)
 {
 	const struct assembly *as = cfg->assembly;
 	const struct geometry *g = &as->geometry;
 	uint64_t max_io = UINT64_MAX;
+	uint32_t ios_per_frag;
 
 	*s = (struct shape){
 		.redundant = g->p.level == RAID_LEVEL_1 || g->p.level == RAID_LEVEL_10,
@@ -100,16 +109,18 @@ static bool shape_of(const struct raid_config *cfg, struct shape *s)
 		.striped = g->p.level == RAID_LEVEL_0 || g->p.level == RAID_LEVEL_10,
 		.unit = RAID_SECTOR_BYTES,
 		.copies = g->copies,
-		.members = as->members,
+		.places = places_of(cfg),
 		.frags = cfg->limits.frags,
 		.buffer_bytes = cfg->limits.buffer_bytes,
 	};
 	for (uint32_t i = 0; i < as->members; i++) {
 		const struct raid_member_props *p = &cfg->props[i];
 
-		if (as->member[i].verdict == ASM_IN_SYNC) {
-			s->unit =
-				(uint32_t)max_u64(s->unit, max_u64(p->logical_block, p->mem_align));
+		if (attached(&as->member[i])) {
+			if (as->member[i].verdict != ASM_SPARE) {
+				s->unit = (uint32_t)max_u64(
+					s->unit, max_u64(p->logical_block, p->mem_align));
+			}
 			max_io = min_u64(max_io, p->max_io_bytes ? p->max_io_bytes : UINT64_MAX);
 		}
 	}
@@ -126,20 +137,15 @@ static bool shape_of(const struct raid_config *cfg, struct shape *s)
 	}
 	s->cells_max = (uint32_t)min_u64(SHARD_CELLS_MAX, RAID_FRAGMENT_BYTES / s->cell_bytes + 1);
 	s->ios_max = s->copies * (s->cells_max + 2) + 4;
-	s->ios = s->ios_max + s->frags * (s->striped ? 4 : (uint32_t)max_u64(s->copies, 2));
+	/* A small write of a mirror promises itself ios for replacements, too. */
+	ios_per_frag = s->striped ? 4 : s->redundant ? s->copies + VIEW_TWINS_MAX : 2;
+	s->ios = s->ios_max + s->frags * ios_per_frag;
 	s->iovs = s->striped ? SHARD_IOVS : 4;
 	if (s->redundant && !cfg->read_only) {
 		sync_shape_of(g, s->buffer_bytes, &s->sync);
 	}
 	s->kits = s->redundant ? (uint32_t)min_u64(s->copies - 1, SHARD_KITS_MAX) : 0;
 	return true;
-}
-
-/* Members there can be at a time. */
-static uint32_t places_of(const struct raid_config *cfg)
-{
-	return (uint32_t)min_u64(cfg->assembly->members + cfg->limits.members_extra,
-				 RAID_MEMBERS_MAX);
 }
 
 uint64_t raid_memory(const struct raid_config *config)
@@ -162,6 +168,7 @@ void raid_limits_min(const struct assembly *as, struct raid_limits *out)
 	*out = (struct raid_limits)RAID_LIMITS_DEFAULT;
 	out->frags = 4;
 	out->buffer_bytes = RAID_FRAGMENT_BYTES;
+	out->members_extra = 2;
 }
 
 /* ---- checks -------------------------------------------------------------------------------- */
@@ -179,6 +186,23 @@ static int check_limits(const struct raid_limits *l, char why[RAID_WHY_BYTES])
 			       (unsigned long long)l->buffer_bytes);
 	}
 	return 0;
+}
+
+/* Where data of a slot begins, in sectors: where a member has it; in an empty slot where the one
+ * that speaks for the array has it. */
+static uint64_t slot_offset(const struct assembly *as, uint32_t slot)
+{
+	if (as->present[slot] || !as->metadata) {
+		return as->geometry.p.slot[slot].data_offset_sectors;
+	}
+	for (uint32_t i = 0; i < as->members; i++) {
+		const struct asm_member *m = &as->member[i];
+
+		if (m->slot == (int32_t)slot && m->verdict == ASM_RECOVERING) {
+			return m->sb.data_offset;
+		}
+	}
+	return as->member[as->freshest].sb.data_offset;
 }
 
 static int check_member(const struct raid_config *cfg, const struct shape *s, uint32_t i,
@@ -207,10 +231,10 @@ static int check_member(const struct raid_config *cfg, const struct shape *s, ui
 			       "member %u: its superblock does not begin at a block of %u bytes", i,
 			       p->logical_block);
 	}
-	if (m->verdict != ASM_IN_SYNC) {
+	if (m->verdict == ASM_SPARE) {
 		return 0;
 	}
-	offset = g->p.slot[m->slot].data_offset_sectors * RAID_SECTOR_BYTES;
+	offset = slot_offset(cfg->assembly, (uint32_t)m->slot) * RAID_SECTOR_BYTES;
 	if (offset % p->logical_block || s->chunk_bytes % s->unit) {
 		return why_set(
 			why, -EINVAL,
@@ -230,26 +254,12 @@ static int check_member(const struct raid_config *cfg, const struct shape *s, ui
 
 int raid_can_run(const struct assembly *as, bool read_only, char why[RAID_WHY_BYTES])
 {
-	const char *what = NULL;
-
+	(void)read_only;
 	if (as->geometry.parity) {
 		return why_set(why, -ENOTSUP,
 			       "level %s is not served by this version, it comes with a later one; "
 			       "the array is as it was, mdadm --assemble still runs it",
 			       geo_level_name(as->geometry.p.level));
-	}
-	for (uint32_t i = 0; i < as->members && !what; i++) {
-		enum asm_verdict v = as->member[i].verdict;
-
-		if (v == ASM_RECOVERING || v == ASM_REPLACEMENT) {
-			what = "members in recovery";
-		}
-	}
-	if (what && !read_only) {
-		return why_set(why, -EROFS,
-			       "array uses %s, which this version reads but does not write: start "
-			       "it with --readonly, or let mdadm run it",
-			       what);
 	}
 	return 0;
 }
@@ -285,13 +295,34 @@ static int check_config(const struct raid_config *cfg, struct shape *s, char why
 
 /* ---- filling in ---------------------------------------------------------------------------- */
 
-static enum raid_member_state first_state(const struct raid_config *cfg, uint32_t i)
+/* A replacement that could not simply take the slot's place is begun anew, as a spare. */
+static bool replaces(const struct raid_config *cfg, const struct core *c, uint32_t i)
 {
-	switch (cfg->assembly->member[i].verdict) {
+	const struct asm_member *am = &cfg->assembly->member[i];
+	uint32_t others = 0;
+
+	for (uint32_t k = 0; k < VIEW_TWIN; k++) {
+		others += c->view.slot[VIEW_TWIN + k].writes;
+	}
+	return others < VIEW_TWINS_MAX && c->view.slot[am->slot].in_sync &&
+	       !c->view.slot[VIEW_TWIN + am->slot].writes &&
+	       am->sb.data_offset == c->geo.p.slot[am->slot].data_offset_sectors;
+}
+
+static enum raid_member_state first_state(const struct raid_config *cfg, const struct core *c,
+					  uint32_t i)
+{
+	const struct assembly *as = cfg->assembly;
+
+	switch (as->member[i].verdict) {
 	case ASM_IN_SYNC:
 		return RAID_MEMBER_IN_SYNC;
+	case ASM_RECOVERING:
+		return RAID_MEMBER_REBUILDING;
+	case ASM_REPLACEMENT:
+		return replaces(cfg, c, i) ? RAID_MEMBER_REPLACEMENT : RAID_MEMBER_SPARE;
 	case ASM_SPARE:
-		return cfg->assembly->metadata ? RAID_MEMBER_SPARE : RAID_MEMBER_ABSENT;
+		return as->metadata ? RAID_MEMBER_SPARE : RAID_MEMBER_ABSENT;
 	case ASM_FAULTY:
 		return RAID_MEMBER_FAULTY;
 	default:
@@ -299,60 +330,32 @@ static enum raid_member_state first_state(const struct raid_config *cfg, uint32_
 	}
 }
 
-static void fill_view_slot(struct core *c, const struct shape *s, const struct member *m,
-			   uint32_t i)
+/* How far a member that is being filled has got. */
+static void fill_recovery(struct core *c, const struct asm_member *am, struct member *m)
 {
-	struct view_slot *vs = &c->view.slot[m->slot];
-	uint64_t offset = c->geo.p.slot[m->slot].data_offset_sectors * RAID_SECTOR_BYTES;
-	uint64_t used = geo_used_sectors(&c->geo, (uint32_t)m->slot) * RAID_SECTOR_BYTES;
+	uint64_t used = geo_used_sectors(&c->geo, (uint32_t)m->slot);
 
-	*vs = (struct view_slot){
-		.in_sync = true,
-		.writes = true,
-		.good_below = UINT64_MAX,
-		.write_mostly = m->has_sb && m->sb->devflags & SB_DEV_WRITE_MOSTLY,
-		.rotational = m->props.rotational,
-		.can_punch = m->props.can_punch,
-		.can_zero = m->props.can_zero,
-		.member = i,
-		.max_io_bytes = m->props.max_io_bytes
-					? (uint32_t)round_down_u64(m->props.max_io_bytes, s->unit)
-					: UINT32_MAX,
-		.end_maddr = round_up_u64(offset + used, m->props.logical_block),
-		.bad = m->bad,
-	};
-	c->view.any_bad |= m->bad != NULL;
-	c->present[m->slot] = true;
+	m->recovery_sectors = min_u64(am->recovery_offset, used);
+	m->guided = am->recovery_bitmap;
+	if (m->state == RAID_MEMBER_REPLACEMENT && am->recovery_offset == SB_IN_SYNC &&
+	    c->meta.state != META_OFF) {
+		m->finish = FINISH_BITMAP;
+		c->finish_waits = true;
+	}
 }
 
-static void fill_member(struct raid_array *a, const struct raid_config *cfg, const struct shape *s,
-			struct parts *p, uint32_t i)
+static void fill_place(struct raid_array *a, struct parts *p, uint32_t i)
 {
-	const struct asm_member *am = &cfg->assembly->member[i];
-	struct core *c = &a->core;
-	struct member *m = &c->member[i];
+	struct member *m = &a->core.member[i];
 
-	m->state = first_state(cfg, i);
-	m->slot = am->slot;
-	m->props = cfg->props[i];
-	m->sb = &p->sb[i];
+	m->slot = -1;
 	m->recorded = true;
-	if (!attached(am)) {
-		return;
-	}
-	m->recorded = false;
-	m->has_sb = cfg->assembly->metadata;
-	*m->sb = am->sb;
-	m->sb_events = am->sb.events;
-	if (am->bad.count) {
-		m->bad = &p->bad[i];
-		*m->bad = am->bad;
-	}
+	m->sb = &p->sb[i];
+	m->bad = &p->bad[i];
 	m->sb_page = p->sb_pages + (uint64_t)i * SB_BYTES_MAX;
 	slot_pool_add(&a->private_pool, &p->private_slots[2 * i], &p->private_iovs[2 * i], 1);
 	m->sb_slot = slot_take(&a->private_pool, SLOT_META, m);
 	m->sb_slot->io.member = i;
-	m->sb_slot->io.maddr = am->sb.super_offset * RAID_SECTOR_BYTES;
 	m->sb_slot->io.iovcnt = 1;
 	slot_pool_add(&a->private_pool, &p->private_slots[2 * i + 1], &p->private_iovs[2 * i + 1],
 		      1);
@@ -360,8 +363,65 @@ static void fill_member(struct raid_array *a, const struct raid_config *cfg, con
 	m->flush_slot->io.op = RAID_IO_FLUSH;
 	m->flush_slot->io.member = i;
 	m->flush_slot->io.maddr = 0;
-	if (m->state == RAID_MEMBER_IN_SYNC) {
-		fill_view_slot(c, s, m, i);
+}
+
+static void fill_member(struct raid_array *a, const struct raid_config *cfg, uint32_t i)
+{
+	const struct asm_member *am = &cfg->assembly->member[i];
+	struct core *c = &a->core;
+	struct member *m = &c->member[i];
+
+	m->taken = true;
+	m->state = first_state(cfg, c, i);
+	m->slot = m->state == RAID_MEMBER_SPARE ? -1 : am->slot;
+	m->props = cfg->props[i];
+	if (!attached(am)) {
+		return;
+	}
+	m->recorded = false;
+	m->has_sb = cfg->assembly->metadata;
+	*m->sb = am->sb;
+	m->sb_events = am->sb.events;
+	m->sb_slot->io.maddr = am->sb.super_offset * RAID_SECTOR_BYTES;
+	if (m->state != RAID_MEMBER_SPARE) {
+		*m->bad = am->bad;
+	}
+	if (m->state == RAID_MEMBER_REBUILDING || m->state == RAID_MEMBER_REPLACEMENT) {
+		fill_recovery(c, am, m);
+	}
+	if (member_gets_writes(m)) {
+		member_view(c, i);
+	}
+}
+
+/* In-sync members first: what is filled from them is judged by them. */
+static void fill_members(struct raid_array *a, const struct raid_config *cfg, const struct shape *s,
+			 struct parts *p)
+{
+	const struct assembly *as = cfg->assembly;
+
+	for (uint32_t i = 0; i < s->places; i++) {
+		fill_place(a, p, i);
+	}
+	for (uint32_t i = 0; i < as->members; i++) {
+		if (as->member[i].verdict == ASM_IN_SYNC) {
+			fill_member(a, cfg, i);
+		}
+	}
+	for (uint32_t i = 0; i < as->members; i++) {
+		if (as->member[i].verdict != ASM_IN_SYNC) {
+			fill_member(a, cfg, i);
+		}
+	}
+}
+
+/* Slots without a member in sync: whoever is to hold them has its data where it belongs. */
+static void fill_offsets(struct core *c, const struct assembly *as)
+{
+	for (uint32_t k = 0; k < c->geo.p.slots; k++) {
+		if (!as->present[k]) {
+			c->geo.p.slot[k].data_offset_sectors = slot_offset(as, k);
+		}
 	}
 }
 
@@ -375,12 +435,17 @@ static void fill_core(struct raid_array *a, const struct raid_config *cfg, const
 	c->now = cfg->now;
 	c->limits = cfg->limits;
 	c->geo = as->geometry;
+	fill_offsets(c, as);
 	c->iop = &a->iop;
 	c->events = &a->events;
 	c->done = &a->done;
 	c->cmds_done = &a->cmds_done;
 	c->members = as->members;
+	c->places = s->places;
 	c->member = p->member;
+	c->spares_changed = true;
+	c->max_io_bytes = s->exact ? UINT64_MAX : s->cell_bytes;
+	list_init(&c->cmds_waiting);
 	c->ask.differ_from = UINT64_MAX;
 	list_init(&c->ask.failed);
 	list_init(&c->ask.judged);
@@ -418,9 +483,7 @@ static void fill_core(struct raid_array *a, const struct raid_config *cfg, const
 	};
 	flush_init(&c->flush);
 	resync_init(c, s->sync.orders, s->sync.step);
-	for (uint32_t i = 0; i < as->members; i++) {
-		fill_member(a, cfg, s, p, i);
-	}
+	fill_members(a, cfg, s, p);
 	if (as->metadata) {
 		const struct sb *sb = c->member[as->freshest].sb;
 
@@ -559,7 +622,6 @@ int raid_create(const struct raid_config *config, struct raid_array **out, char 
 	list_init(&a->done);
 	list_init(&a->free);
 	list_init(&a->cmds_done);
-	list_init(&a->cmds_recording);
 	fill_core(a, config, &s, &p);
 	fill_shard(a, &s, &p);
 	err = intent_create(&a->core, config, places_of(config), why);

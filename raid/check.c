@@ -23,8 +23,9 @@ static const char *check_slot(const struct shard *sh, const struct frag *f, cons
 	if (f->state == FRAG_SHED && s->counted) {
 		return "a shed io still counts";
 	}
-	if (f->state == FRAG_ANSWERED && (s->counted || sh->view->slot[s->gslot].in_sync)) {
-		return "an answered fragment has an io on a member in sync";
+	if (f->state == FRAG_ANSWERED &&
+	    (s->counted || view_gets(sh->view, s->gslot, s->io.member))) {
+		return "an answered fragment has an io on a member that gets writes";
 	}
 	if (s->io.len && s->io.len % RAID_SECTOR_BYTES) {
 		return "an io is no multiple of a sector";
@@ -153,18 +154,51 @@ static const char *check_sync(struct shard *sh, uint32_t in_flight[], uint32_t *
 	return busy == sh->sync_busy ? NULL : "the count of sync orders is wrong";
 }
 
+/* The view shows members that hold a slot or replace one, and nobody else, as they are. */
+static const char *check_view(const struct core *c, uint32_t i)
+{
+	const struct member *m = &c->member[i];
+	bool shown = member_gets_writes(m);
+
+	for (uint32_t g = 0; g < VIEW_SLOTS; g++) {
+		const struct view_slot *vs = &c->view.slot[g];
+		bool twin = m->state == RAID_MEMBER_REPLACEMENT;
+
+		if (vs->member != i) {
+			continue;
+		}
+		if (!shown || g != (uint32_t)m->slot + (twin ? VIEW_TWIN : 0) || !vs->writes ||
+		    vs->in_sync != (m->state == RAID_MEMBER_IN_SYNC) ||
+		    (vs->bad != NULL) != (m->bad->count > 0)) {
+			return "the view of a member is not its state";
+		}
+		if (vs->good_below < m->recovery_sectors * RAID_SECTOR_BYTES) {
+			return "a superblock calls more of a member good than the view does";
+		}
+		shown = false;
+	}
+	if (shown) {
+		return "a member is missing in the view";
+	}
+	if (m->finish != FINISH_NOT && m->state != RAID_MEMBER_REBUILDING &&
+	    m->state != RAID_MEMBER_REPLACEMENT) {
+		return "a member that is not filled is about to be done";
+	}
+	return NULL;
+}
+
 static const char *check_members(const struct core *c, uint32_t in_flight[])
 {
 	uint32_t leaving = 0, out = 0, round = 0, total = 0;
+	const char *wrong;
 
 	for (uint32_t i = 0; i < c->members; i++) {
 		const struct member *m = &c->member[i];
-		bool in_sync = m->state == RAID_MEMBER_IN_SYNC;
 
 		leaving += m->state == RAID_MEMBER_LEAVING;
-		if (m->slot >= 0 && c->view.slot[m->slot].member == i &&
-		    (c->view.slot[m->slot].in_sync != in_sync || c->present[m->slot] != in_sync)) {
-			return "the view of a member is not its state";
+		wrong = check_view(c, i);
+		if (wrong) {
+			return wrong;
 		}
 		if (m->sb_slot) {
 			in_flight[i] += m->sb_slot->state == SLOT_OUT;
@@ -179,7 +213,7 @@ static const char *check_members(const struct core *c, uint32_t in_flight[])
 		if (m->state == RAID_MEMBER_FAULTY && in_flight[i]) {
 			return "a faulty member has ios in flight";
 		}
-		if ((m->sb_out || m->in_round) && m->state != RAID_MEMBER_IN_SYNC &&
+		if ((m->sb_out || m->in_round) && !member_gets_writes(m) &&
 		    m->state != RAID_MEMBER_SPARE) {
 			return "a failed member is waited for";
 		}
@@ -268,7 +302,7 @@ const char *raid_check(const struct raid_array *ca)
 	if (buffer > a->arena.used_bytes) {
 		return "fragments hold more buffer than was given out";
 	}
-	for (uint32_t k = 0; k < RAID_SLOTS_MAX; k++) {
+	for (uint32_t k = 0; k < RAID_MEMBERS_MAX; k++) {
 		late += sh->late[k];
 	}
 	if (late > a->iop.out) {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which copy a read takes (rule 4). Hard conditions first: the member is in sync, and none of the
- * bytes it would give is in its bad-block list. Then, where copies may differ, there is no choice:
- * the lowest slot, always. Elsewhere the load is spread: members that hang or are write-mostly
- * last; then the shortest queue; then a stream goes on where it was.
+ * Which copy a read takes (rule 4). Hard conditions first: the bytes are in sync on the member, and
+ * none of them is in its bad-block list. A member that is only being rebuilt comes after all
+ * others, with what it has already. Then, where copies may differ, there is no choice: the lowest
+ * slot, always. Elsewhere the load is spread: members that hang or are write-mostly last; then the
+ * shortest queue; then a stream goes on where it was.
  */
 #include "raid/base/bytes.h"
 #include "raid/base/mark.h"
@@ -36,7 +37,8 @@ static uint64_t readable(const struct shard *sh, const struct view_slot *vs, uin
 	return n;
 }
 
-/* Lower is better; the classes never mix: lateness, write-mostly, queue, distance. */
+/* Lower is better; the classes never mix: being rebuilt, lateness, write-mostly, queue, distance.
+ */
 struct cost {
 	uint32_t class, queue;
 	uint64_t distance;
@@ -53,12 +55,14 @@ static bool cheaper(const struct cost *a, const struct cost *b)
 	return a->distance < b->distance;
 }
 
+enum { REBUILT = RAID_SLOTS_MAX }; /* added to the class */
+
 static struct cost cost_of(const struct shard *sh, uint32_t slot, uint64_t maddr, uint64_t len)
 {
 	const struct view_slot *vs = &sh->view->slot[slot];
 	const struct iop_member *m = &sh->iop->member[vs->member];
 	struct cost c = {
-		.class = (sh->late[slot] ? 2 : 0) + (vs->write_mostly ? 1 : 0),
+		.class = (sh->late[vs->member] ? 2 : 0) + (vs->write_mostly ? 1 : 0),
 		.queue = m->in_flight,
 		.distance = maddr > m->head ? maddr - m->head : m->head - maddr,
 	};
@@ -81,10 +85,11 @@ int choose_copy(const struct shard *sh, const struct geo_piece *p, uint32_t trie
 	for (uint32_t i = 0; i < p->copies; i++) {
 		uint32_t slot = p->copy[i].slot;
 		const struct view_slot *vs = &sh->view->slot[slot];
+		bool rebuilt = view_rebuilt(sh->view, slot, p->copy[i].maddr, p->len);
 		struct cost c;
 		uint64_t n;
 
-		if (!vs->in_sync || tried >> i & 1) {
+		if ((!vs->in_sync && !rebuilt) || tried >> i & 1) {
 			continue;
 		}
 		n = readable(sh, vs, p->copy[i].maddr, p->len, &most);
@@ -100,6 +105,7 @@ int choose_copy(const struct shard *sh, const struct geo_piece *p, uint32_t trie
 		} else {
 			c = cost_of(sh, slot, p->copy[i].maddr, n);
 		}
+		c.class += rebuilt ? REBUILT : 0;
 		if (found < 0 || cheaper(&c, &best)) {
 			best = c;
 			found = (int)i;

@@ -3,7 +3,10 @@
  * The deciding half of an array: who is a member, what the superblocks say, flush rounds. One per
  * array. Private to the engine's files; what the other half may see is view.h.
  *
- *   member.c  states of members, failing one, read-error rate
+ *   member.c        states of members, failing one, read-error rate
+ *   member_place.c  who has which slot: the view, what fits, superblocks of new members
+ *   member_spare.c  spares that take over, replacements, the end of a rebuild
+ *   member_cmd.c    ADD, REMOVE, FAIL, REPLACE
  *   meta.c    superblock updates
  *   flush.c   flush rounds
  *   intent*.c the write-intent bitmap
@@ -20,14 +23,31 @@
 #include "raid/sb.h"
 #include "raid/view.h"
 
+/* How a member that has been filled becomes a full one (member_spare.c). */
+enum member_finish {
+	FINISH_NOT,	   /* still being filled */
+	FINISH_BITMAP,	   /* all is there and durable but the bitmap */
+	FINISH_SYNCED,	   /* … that too; the next superblock says so */
+	FINISH_SYNCED_OUT, /* … the running update says so */
+	FINISH_TAKES, /* REPLACEMENT: its superblock says so; the next update gives it the slot */
+	FINISH_TAKES_OUT, /* … the running update does */
+};
+
 struct member {
 	enum raid_member_state state;
-	int32_t slot; /* in the geometry while IN_SYNC, and the one it had; -1: none */
+	bool taken;    /* the place is somebody's, whatever his state */
+	bool removing; /* a REMOVE waits */
+	bool added;    /* by an ADD that is not durable yet */
+	int32_t slot;  /* in the geometry while IN_SYNC, and the one it had; -1: none */
 	bool has_sb;
 	bool recorded; /* LEAVING, FAULTY: the survivors' superblocks say so, as far as they can */
 	struct raid_member_props props;
 	struct sb *sb;	     /* as read; fields of its own go back as they were */
-	struct bb_list *bad; /* NULL: none */
+	struct bb_list *bad; /* empty: nothing listed */
+	/* REBUILDING, REPLACEMENT */
+	enum member_finish finish;
+	bool guided;		   /* only what the bitmap marks has to be copied (feature 0x80) */
+	uint64_t recovery_sectors; /* what its next superblock calls good; durable on it already */
 	/* why it failed */
 	struct raid_event cause;
 	/* read errors repaired */
@@ -99,11 +119,17 @@ struct core {
 	struct ask ask;
 	struct iop *iop;
 	struct events *events;
-	struct list *done;	/* requests for raid_next_done() */
-	struct list *cmds_done; /* commands for raid_next_cmd() */
-	bool present[RAID_SLOTS_MAX];
-	uint32_t members;
+	struct list *done;	  /* requests for raid_next_done() */
+	struct list *cmds_done;	  /* commands for raid_next_cmd() */
+	struct list cmds_waiting; /* struct raid_cmd: until superblocks say so, or ios are back */
+	bool present[RAID_SLOTS_MAX]; /* slot has an in-sync member */
+	uint32_t members;	      /* places in use: the highest index + 1 */
+	uint32_t places;	      /* of member[] */
 	uint32_t leaving;
+	bool stopping;	       /* nothing new is begun */
+	bool spares_changed;   /* a slot became empty, or a spare came */
+	bool finish_waits;     /* a member is FINISH_BITMAP */
+	uint64_t max_io_bytes; /* ios may be as long: what a new member must take */
 	struct member *member;
 	struct meta meta;
 	struct flush flush;
@@ -127,6 +153,45 @@ void member_all_recorded(struct core *c); /* the superblocks say so now */
 bool member_run(struct core *c);
 void member_late_writes(struct core *c);
 bool member_unflushed(const struct core *c);
+bool member_gets_writes(const struct member *m); /* holds a slot or replaces its holder */
+void member_set_state(struct member *m, enum raid_member_state to);
+void member_retire(struct core *c, uint32_t m); /* LEAVING, without having failed */
+
+/* ---- member_place.c ---- */
+void member_view(struct core *c, uint32_t m);	/* its place in the view, as its state says */
+void member_unview(struct core *c, uint32_t m); /* it has none any more */
+int member_fits(const struct core *c, uint32_t m, uint32_t slot, char why[RAID_WHY_BYTES]);
+int member_usable(const struct core *c, const struct raid_member_props *p, const char *name,
+		  char why[RAID_WHY_BYTES]);
+void member_take_slot(struct core *c, uint32_t m, uint32_t slot, enum raid_member_state state);
+int member_new_sb(struct core *c, uint32_t m, const struct raid_cmd *cmd, char why[RAID_WHY_BYTES]);
+uint32_t member_place(struct core *c); /* a free place, taken now; UINT32_MAX: none */
+void member_place_free(struct core *c, uint32_t m);
+bool member_number_used(const struct core *c, uint32_t number, uint32_t except);
+
+/* ---- member_spare.c ---- */
+bool member_spares_run(struct core *c);
+int member_replace(struct core *c, uint32_t m, uint32_t with, char why[RAID_WHY_BYTES]);
+void member_source_left(struct core *c, uint32_t slot);
+/* The update being made gives the member's slot to its replacement. */
+bool member_is_replaced(const struct core *c, const struct member *m);
+
+/*
+ * For the sync machine. member_recovered(): so much of a member being filled, from the start of its
+ * data, is good and durable; its superblock will say so. member_synced(): all of it is. The view
+ * follows when superblocks say so: REBUILDING becomes IN_SYNC, REPLACEMENT too, and the member it
+ * replaces leaves.
+ */
+void member_recovered(struct core *c, uint32_t m, uint64_t bytes);
+void member_synced(struct core *c, uint32_t m);
+/* meta.c: an update is decided, is durable. */
+void member_update_begins(struct core *c);
+void member_update_durable(struct core *c);
+
+/* ---- member_cmd.c ---- */
+void member_control(struct core *c, struct raid_cmd *cmd);
+bool member_cmds_run(struct core *c);
+void member_cmds_stop(struct core *c);
 
 /* ---- meta.c ---- */
 bool meta_run(struct core *c);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Flush rounds (rule 2). A round sends FLUSH to every in-sync member that has completed a write
- * since its last FLUSH was issued; so it covers every write that was acknowledged before it began.
+ * Flush rounds (rule 2). A round sends FLUSH to every member that gets writes (also while it is
+ * filled: below its recovery_offset it will be trusted) and has completed one since its last FLUSH
+ * was issued; so it covers every write that was acknowledged before it began.
  * A FLUSH request that arrives during a round waits for the next; it never waits for writes.
  *
  * A failed FLUSH is not retried: what it should have made durable may be gone. The member is
@@ -66,7 +67,7 @@ static void begin(struct core *c)
 	for (uint32_t i = 0; i < c->members; i++) {
 		struct member *m = &c->member[i];
 
-		if (m->state == RAID_MEMBER_IN_SYNC && m->props.volatile_cache &&
+		if (member_gets_writes(m) && m->props.volatile_cache &&
 		    c->iop->member[i].unflushed) {
 			m->in_round = true;
 			f->out++;

@@ -414,7 +414,7 @@ void shard_io_done(struct shard *sh, struct slot *s)
 
 	if (s->late) {
 		s->late = false;
-		sh->late[s->gslot]--;
+		sh->late[s->io.member]--;
 		if (s->res && f->state != FRAG_SHED) {
 			/* Cancelled or worse: no verdict about the medium. Read again. */
 			f->restart = true;
@@ -434,19 +434,37 @@ void shard_io_done(struct shard *sh, struct slot *s)
 
 /* ---- the shard's turn ---------------------------------------------------------------------- */
 
+/* A replacement has got the slot: what it was sent as a twin counts for the slot from now on. */
+static void rename_twin(const struct view *v, struct slot *s)
+{
+	uint32_t member = s->io.member;
+
+	if (s->gslot != UINT32_MAX && s->gslot >= VIEW_TWIN && !view_gets(v, s->gslot, member) &&
+	    view_gets(v, s->gslot - VIEW_TWIN, member)) {
+		MARK(frag_twin_takes_slot);
+		s->gslot -= VIEW_TWIN;
+		s->whole_gslot = s->gslot;
+	}
+}
+
 static void members_changed(struct shard *sh)
 {
 	struct frag *f, *ftmp;
 	struct slot *s, *stmp;
 
 	sh->members_generation = sh->view->members_generation;
+	list_for_each_entry (f, &sh->active, active) {
+		list_for_each_entry (s, &f->slots, link) {
+			rename_twin(sh->view, s);
+		}
+	}
 	list_for_each_entry_safe (f, ftmp, &sh->active, active) {
 		if (f->state != FRAG_DATA || f->kind == FRAG_READ) {
 			continue;
 		}
 		list_for_each_entry_safe (s, stmp, &f->slots, link) {
 			if (s->counted && s->state == SLOT_OUT && s->io.op != RAID_IO_READ &&
-			    !sh->view->slot[s->gslot].in_sync) {
+			    !view_gets(sh->view, s->gslot, s->io.member)) {
 				bool last = f->pending == 1;
 
 				frag_uncount(sh, f, s);

@@ -63,8 +63,8 @@ struct slot {
 
 	/* DATA only */
 	enum slot_phase phase;
-	bool retried;	      /* DISCARD, ZERO: emitted a second time */
-	uint32_t whole_gslot; /* PIECES, OTHER: the io as planned */
+	bool retried;			    /* DISCARD, ZERO: emitted a second time */
+	uint32_t whole_gslot, whole_member; /* PIECES, OTHER: the io as planned */
 	uint64_t whole_maddr, whole_len;
 	uint32_t whole_iovcnt;
 	uint64_t off;	    /* the block in work */

@@ -32,13 +32,15 @@ static enum other other_copy(struct shard *sh, const struct slot *s, bool *unsyn
 	*unsynced = choose_unsynced(sh, &p);
 	/* Nor one that could not be read before: then this one, however late, is the last. */
 	i = choose_copy(sh, &p, 1u << copy | (s->phase == SLOT_OTHER ? s->tried : 0), &len);
-	return i < 0 ? OTHER_NONE : sh->late[p.copy[i].slot] ? OTHER_LATE : OTHER_READY;
+	return i < 0						 ? OTHER_NONE
+	       : sh->late[sh->view->slot[p.copy[i].slot].member] ? OTHER_LATE
+								 : OTHER_READY;
 }
 
 static void wait_shed(struct shard *sh, struct frag *f, struct slot *s)
 {
 	s->late = true;
-	sh->late[s->gslot]++;
+	sh->late[s->io.member]++;
 	iop_stop_waiting(s);
 	iop_cancel(sh->iop, s);
 	if (f->state != FRAG_WAIT_SHED) {
@@ -84,7 +86,7 @@ static void late_read(struct shard *sh, struct slot *s)
 				       .len = (sh->iop->now_ns - s->issued_ns) / 1000000,
 				       .err = -ETIMEDOUT,
 			       });
-	if (unsynced && sh->view->slot[s->gslot].in_sync) {
+	if (unsynced && view_gives(sh->view, s->gslot, s->io.member)) {
 		MARK(late_unsynced);
 		iop_wait_again(sh->iop, s);
 		s->res = -ETIMEDOUT;

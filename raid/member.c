@@ -2,17 +2,27 @@
 /*
  * Members of a running array.
  *
- *   ABSENT    named by nobody, or not good for anything here; never touched
- *   IN_SYNC   holds a slot: read, written, gets superblocks
- *   SPARE     gets superblocks only
- *   LEAVING   failed; not read or written any more; some of its ios are still out, or the
- *             survivors' superblocks do not say so yet
- *   FAULTY    failed; the device may be closed
+ *   ABSENT       a place of nobody, or of a device that is good for nothing here; never touched
+ *   SPARE        gets superblocks only
+ *   REBUILDING   holds a slot and gets its writes; what is good of it is read in need only
+ *   REPLACEMENT  gets the writes of the slot whose holder it is being filled from; never read
+ *   IN_SYNC      holds a slot: read, written
+ *   LEAVING      failed, replaced or taken out; not read or written any more; some of its ios are
+ *                still out, or the survivors' superblocks do not say so yet
+ *   FAULTY       the same, and over: the device may be closed
  *
- *   IN_SYNC, SPARE -> LEAVING   member_fail
- *   LEAVING -> FAULTY           member_run
+ *   ABSENT -> SPARE, REBUILDING      member_cmd.c: ADD; raid_create() sets first states itself
+ *   SPARE -> REBUILDING              member_spare.c: a slot is empty
+ *   SPARE -> REPLACEMENT             member_spare.c: REPLACE
+ *   REBUILDING -> IN_SYNC            member_spare.c: filled, and superblocks say so
+ *   REPLACEMENT -> IN_SYNC           … or, being complete, its source failed
+ *   REPLACEMENT -> REBUILDING        member_spare.c: its source failed before it was complete
+ *   IN_SYNC, SPARE, REBUILDING, REPLACEMENT -> LEAVING   member_fail, member_retire
+ *   LEAVING -> FAULTY                member_run
+ *   FAULTY, ABSENT -> ABSENT         member_cmd.c: REMOVE
  *
- * The last copy of anything is never failed (rule 8); nor is anybody in a read-only array.
+ * The last copy of anything is never failed (rule 8); nor is anybody in a read-only array. Where
+ * parity may be stale every member of a parity level counts as a last copy.
  */
 #include <errno.h>
 
@@ -20,54 +30,100 @@
 #include "raid/base/mark.h"
 #include "raid/core.h"
 
-static void set_state(struct member *m, enum raid_member_state to)
+void member_set_state(struct member *m, enum raid_member_state to)
 {
 	static const uint8_t next[] = {
-		[RAID_MEMBER_ABSENT] = 0,
+		[RAID_MEMBER_ABSENT] = 1 << RAID_MEMBER_SPARE | 1 << RAID_MEMBER_REBUILDING |
+				       1 << RAID_MEMBER_ABSENT,
 		[RAID_MEMBER_IN_SYNC] = 1 << RAID_MEMBER_LEAVING,
-		[RAID_MEMBER_SPARE] = 1 << RAID_MEMBER_LEAVING,
-		[RAID_MEMBER_REBUILDING] = 1 << RAID_MEMBER_LEAVING,
-		[RAID_MEMBER_REPLACEMENT] = 1 << RAID_MEMBER_LEAVING,
+		[RAID_MEMBER_SPARE] = 1 << RAID_MEMBER_REBUILDING | 1 << RAID_MEMBER_REPLACEMENT |
+				      1 << RAID_MEMBER_LEAVING,
+		[RAID_MEMBER_REBUILDING] = 1 << RAID_MEMBER_IN_SYNC | 1 << RAID_MEMBER_LEAVING,
+		[RAID_MEMBER_REPLACEMENT] = 1 << RAID_MEMBER_REBUILDING | 1 << RAID_MEMBER_IN_SYNC |
+					    1 << RAID_MEMBER_LEAVING,
 		[RAID_MEMBER_LEAVING] = 1 << RAID_MEMBER_FAULTY,
-		[RAID_MEMBER_FAULTY] = 0,
+		[RAID_MEMBER_FAULTY] = 1 << RAID_MEMBER_ABSENT,
 	};
 
 	CHECK(next[m->state] >> to & 1);
 	m->state = to;
 }
 
-enum member_fail_result member_fail(struct core *c, uint32_t i, struct raid_event cause)
+/* It holds a slot, or is to take one over. */
+bool member_gets_writes(const struct member *m)
+{
+	return m->state == RAID_MEMBER_IN_SYNC || m->state == RAID_MEMBER_REBUILDING ||
+	       m->state == RAID_MEMBER_REPLACEMENT;
+}
+
+static bool works(const struct member *m)
+{
+	return member_gets_writes(m) || m->state == RAID_MEMBER_SPARE;
+}
+
+/* A replacement that is complete, and says so, stands in for its source at once. */
+static bool replaced(const struct core *c, uint32_t slot)
+{
+	const struct view_slot *twin = &c->view.slot[VIEW_TWIN + slot];
+
+	return twin->writes && c->member[twin->member].finish >= FINISH_TAKES;
+}
+
+static bool is_last(const struct core *c, const struct member *m)
+{
+	if (m->state != RAID_MEMBER_IN_SYNC || replaced(c, (uint32_t)m->slot)) {
+		return false;
+	}
+	return geo_slot_is_last(&c->geo, c->present, (uint32_t)m->slot) ||
+	       (c->geo.parity && c->view.unsynced_from != UINT64_MAX);
+}
+
+/* Its ios and its place in the view are no longer anything to anybody. */
+static void leave(struct core *c, uint32_t i)
 {
 	struct member *m = &c->member[i];
+	bool held = member_gets_writes(m);
 
-	if (m->state != RAID_MEMBER_IN_SYNC && m->state != RAID_MEMBER_SPARE) {
-		return MEMBER_FAIL_DONE;
-	}
-	if (c->view.read_only || (m->state == RAID_MEMBER_IN_SYNC &&
-				  geo_slot_is_last(&c->geo, c->present, (uint32_t)m->slot))) {
-		MARK(member_last_copy);
-		return MEMBER_FAIL_LAST;
-	}
-	MARK(member_fail);
-	if (m->state == RAID_MEMBER_IN_SYNC) {
-		c->present[m->slot] = false;
-		c->view.slot[m->slot].in_sync = false;
-		c->view.slot[m->slot].writes = false;
-		c->view.slot[m->slot].good_below = 0;
-		c->view.members_generation++;
-	}
-	set_state(m, RAID_MEMBER_LEAVING);
+	member_unview(c, i);
+	member_set_state(m, RAID_MEMBER_LEAVING);
+	m->finish = FINISH_NOT;
 	c->leaving++;
-	cause.type = RAID_EV_MEMBER_FAILED;
-	cause.member = i;
-	m->cause = cause;
-	c->meta.failures++;
-	c->view.fail_pending = true;
 	c->view.generation++;
 	meta_member_left(c, i);
 	flush_member_left(c, i);
 	intent_member_left(c, i);
+	if (held) {
+		member_source_left(c, (uint32_t)m->slot);
+	}
+}
+
+enum member_fail_result member_fail(struct core *c, uint32_t i, struct raid_event cause)
+{
+	struct member *m = &c->member[i];
+
+	if (!works(m)) {
+		return MEMBER_FAIL_DONE;
+	}
+	if (c->view.read_only || is_last(c, m)) {
+		MARK(member_last_copy);
+		return MEMBER_FAIL_LAST;
+	}
+	MARK(member_fail);
+	cause.type = RAID_EV_MEMBER_FAILED;
+	cause.member = i;
+	m->cause = cause;
+	m->recorded = false;
+	c->meta.failures++;
+	c->view.fail_pending = true;
+	leave(c, i);
 	return MEMBER_FAIL_DONE;
+}
+
+void member_retire(struct core *c, uint32_t i)
+{
+	MARK(member_retire);
+	c->member[i].recorded = true;
+	leave(c, i);
 }
 
 void member_all_recorded(struct core *c)
@@ -135,7 +191,8 @@ static void count_repaired(struct core *c)
 		uint32_t i = c->view.slot[k].member;
 		struct member *m;
 
-		if (!r->errors) {
+		if (!r->errors || i == UINT32_MAX) {
+			*r = (struct ask_repaired){0};
 			continue;
 		}
 		m = &c->member[i];
@@ -178,7 +235,7 @@ void member_late_writes(struct core *c)
 			.why = "did not answer in time",
 		};
 
-		if (m->state != RAID_MEMBER_IN_SYNC && m->state != RAID_MEMBER_SPARE) {
+		if (!works(m)) {
 			iop_stop_waiting(s);
 			iop_cancel(c->iop, s);
 			continue;
@@ -201,7 +258,7 @@ bool member_unflushed(const struct core *c)
 	for (uint32_t i = 0; i < c->members; i++) {
 		const struct member *m = &c->member[i];
 
-		if (m->state == RAID_MEMBER_IN_SYNC && m->props.volatile_cache &&
+		if (member_gets_writes(m) && m->props.volatile_cache &&
 		    c->iop->member[i].unflushed) {
 			return true;
 		}
@@ -221,14 +278,16 @@ bool member_run(struct core *c)
 		count_repaired(c);
 		moved = true;
 	}
+	moved |= member_spares_run(c);
 	for (uint32_t i = 0; c->leaving && i < c->members; i++) {
 		struct member *m = &c->member[i];
 
 		if (m->state == RAID_MEMBER_LEAVING && m->recorded &&
 		    !c->iop->member[i].in_flight) {
 			MARK(member_gone);
-			set_state(m, RAID_MEMBER_FAULTY);
+			member_set_state(m, RAID_MEMBER_FAULTY);
 			c->leaving--;
+			moved = true; /* a REMOVE may wait for it */
 			events_add(c->events, (struct raid_event){
 						      .type = RAID_EV_MEMBER_GONE,
 						      .member = i,

@@ -24,7 +24,8 @@
  *
  * A superblock within one logical block is written whole or not at all. A longer one can be torn
  * by a power cut, so it goes to every second member first: the others still hold the old one.
- * Spares come last: what they say about members must not be newer than what any member says.
+ * Spares come last: what they say about members must not be newer than what any member says. So do
+ * members being filled: they cannot speak for the array.
  *
  * Assembly trusts a member one event behind the freshest, not two (md-format §7.3). After a crash
  * or a restart between waves members may be one apart; if the next update then went to some of them
@@ -38,6 +39,10 @@
 #include "raid/base/check.h"
 #include "raid/base/mark.h"
 #include "raid/core.h"
+
+#define OWN_FEATURES                                                                               \
+	((uint32_t)(SB_FEATURE_RECOVERY_OFFSET | SB_FEATURE_REPLACEMENT |                          \
+		    SB_FEATURE_RECOVERY_BITMAP))
 
 static void set_state(struct meta *m, enum meta_state to)
 {
@@ -71,7 +76,7 @@ static uint64_t prng_next(struct prng *p)
 
 static bool takes_superblock(const struct member *m)
 {
-	return m->has_sb && (m->state == RAID_MEMBER_IN_SYNC || m->state == RAID_MEMBER_SPARE);
+	return m->has_sb && (member_gets_writes(m) || m->state == RAID_MEMBER_SPARE);
 }
 
 /* ---- the image ----------------------------------------------------------------------------- */
@@ -82,6 +87,7 @@ static void decide(struct core *c)
 {
 	struct meta *meta = &c->meta;
 
+	member_update_begins(c);
 	meta->events++;
 	meta->update_changes = meta->changes;
 	meta->said_bitmap = intent_named(c);
@@ -97,9 +103,11 @@ static void decide(struct core *c)
 			continue;
 		}
 		number = m->sb->dev_number;
-		if (m->state == RAID_MEMBER_IN_SYNC) {
-			meta->said_roles[number] = (uint16_t)m->slot;
-		} else if (m->state == RAID_MEMBER_LEAVING || m->state == RAID_MEMBER_FAULTY) {
+		if (member_gets_writes(m)) {
+			meta->said_roles[number] =
+				member_is_replaced(c, m) ? SB_ROLE_FAULTY : (uint16_t)m->slot;
+		} else if ((m->state == RAID_MEMBER_LEAVING || m->state == RAID_MEMBER_FAULTY) &&
+			   !m->removing) {
 			meta->said_roles[number] = SB_ROLE_FAULTY;
 		}
 	}
@@ -118,6 +126,23 @@ static void fill_array(const struct core *c, struct sb *sb)
 	sb->events = c->meta.events;
 	sb->resync_offset = c->meta.said_resync;
 	intent_in_superblock(c, c->meta.said_bitmap, sb);
+}
+
+/* What it says about its own state (md-format §4). */
+static void fill_own(const struct member *m, struct sb *sb)
+{
+	bool filling = m->finish < FINISH_SYNCED_OUT;
+	uint32_t own = 0;
+
+	if (m->state == RAID_MEMBER_REPLACEMENT && m->finish != FINISH_TAKES_OUT) {
+		own |= SB_FEATURE_REPLACEMENT;
+	}
+	if (filling &&
+	    (m->state == RAID_MEMBER_REPLACEMENT || m->state == RAID_MEMBER_REBUILDING)) {
+		own |= SB_FEATURE_RECOVERY_OFFSET | (m->guided ? SB_FEATURE_RECOVERY_BITMAP : 0);
+	}
+	sb->feature_map = (sb->feature_map & ~OWN_FEATURES) | own;
+	sb->recovery_offset = own & SB_FEATURE_RECOVERY_OFFSET ? m->recovery_sectors : 0;
 }
 
 /* ---- writing ------------------------------------------------------------------------------- */
@@ -149,6 +174,7 @@ static bool image(struct core *c, struct member *m, uint32_t utime_us)
 	uint32_t bytes;
 
 	fill_array(c, sb);
+	fill_own(m, sb);
 	sb->utime_s = c->now.wall_s;
 	sb->utime_us = utime_us;
 	sb->cnt_corrected_read += (uint32_t)m->corrected_sectors;
@@ -258,6 +284,7 @@ static void durable(struct core *c)
 	c->view.fail_pending = false;
 	c->view.generation++;
 	member_all_recorded(c);
+	member_update_durable(c);
 	if (meta->to_dirty) {
 		c->ask.need_dirty = false;
 		if (!c->view.write_open) {

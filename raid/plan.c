@@ -44,15 +44,18 @@ uint64_t plan_base(const struct shard *sh, uint64_t addr)
 	return start;
 }
 
+static bool can_zero(const struct shard *sh, uint32_t gslot, bool punch)
+{
+	const struct view_slot *vs = &sh->view->slot[gslot];
+
+	return !vs->writes || (punch ? vs->can_punch && !sh->no_punch[vs->member]
+				     : vs->can_zero && !sh->no_zero[vs->member]);
+}
+
 static bool all_slots(const struct shard *sh, bool punch)
 {
-	const struct view *v = sh->view;
-
-	for (uint32_t k = 0; k < v->geo->p.slots; k++) {
-		const struct view_slot *vs = &v->slot[k];
-
-		if (vs->in_sync &&
-		    (punch ? !vs->can_punch || sh->no_punch[k] : !vs->can_zero || sh->no_zero[k])) {
+	for (uint32_t k = 0; k < sh->view->geo->p.slots; k++) {
+		if (!can_zero(sh, k, punch) || !can_zero(sh, VIEW_TWIN + k, punch)) {
 			return false;
 		}
 	}
@@ -122,6 +125,7 @@ uint32_t plan_ios(const struct shard *sh, const struct frag *f)
 {
 	uint64_t cells = (f->hi - f->lo - 1) / sh->cell_bytes + 2;
 	uint32_t copies = sh->view->geo->copies;
+	uint32_t piece = copies + (sh->view->redundant ? VIEW_TWINS_MAX : 0);
 
 	if (cells == 2 && f->lo / sh->cell_bytes == (f->hi - 1) / sh->cell_bytes) {
 		cells = 1;
@@ -130,7 +134,7 @@ uint32_t plan_ios(const struct shard *sh, const struct frag *f)
 		cells += f->hi - f->lo >= SHARD_SPREAD || sh->view->any_bad ? 4 : 0;
 		return (uint32_t)min_u64(cells, sh->ios_max);
 	}
-	return (uint32_t)max_u64(2, min_u64(cells * copies, sh->ios_max));
+	return (uint32_t)max_u64(max_u64(2, piece), min_u64(cells * copies, sh->ios_max));
 }
 
 static bool head_partial(const struct frag *f)
@@ -332,8 +336,8 @@ static struct spread spread_of(const struct shard *sh, const struct frag *f)
 		const struct view_slot *vs = &v->slot[k];
 
 		good += vs->in_sync;
-		idle += vs->in_sync && !vs->write_mostly && !vs->rotational && !sh->late[k] &&
-			!sh->iop->member[vs->member].in_flight;
+		idle += vs->in_sync && !vs->write_mostly && !vs->rotational &&
+			!sh->late[vs->member] && !sh->iop->member[vs->member].in_flight;
 	}
 	if (idle >= 2 && (mirror || idle == good)) {
 		parts = min_u64(mirror ? idle : v->geo->near, 4);
@@ -528,37 +532,48 @@ static uint64_t window_end(struct shard *sh, struct frag *f, enum frag_kind *kin
 	return end;
 }
 
+/* Who gets a piece: every member of its slots, and who replaces one. */
+static uint32_t receivers(const struct shard *sh, const struct geo_piece *p,
+			  struct geo_copy to[RAID_COPIES_MAX + VIEW_TWINS_MAX])
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < p->copies; i++) {
+		const struct geo_copy *c = &p->copy[i];
+
+		if (sh->view->slot[c->slot].writes) {
+			to[n++] = *c;
+		}
+		if (sh->view->slot[VIEW_TWIN + c->slot].writes) {
+			CHECK(n < RAID_COPIES_MAX + VIEW_TWINS_MAX);
+			to[n++] = (struct geo_copy){VIEW_TWIN + c->slot, c->maddr};
+		}
+	}
+	return n;
+}
+
 /* Add a piece on all its copies. Returns false when the slots do not suffice. */
 static bool add_copies(struct shard *sh, struct frag *f, const struct geo_piece *p,
 		       enum raid_io_op op, const uint8_t *ptr)
 {
-	struct slot *run[RAID_COPIES_MAX];
-	uint32_t fresh = 0, copies = 0;
+	struct geo_copy to[RAID_COPIES_MAX + VIEW_TWINS_MAX];
+	struct slot *run[RAID_COPIES_MAX + VIEW_TWINS_MAX];
+	uint32_t fresh = 0, copies = receivers(sh, p, to);
 
-	for (uint32_t i = 0; i < p->copies; i++) {
-		const struct geo_copy *c = &p->copy[i];
-		const struct view_slot *vs = &sh->view->slot[c->slot];
-
-		if (vs->in_sync) {
-			copies++;
-			run[i] = run_find(f, c->slot, c->maddr, io_len(sh, c, p->len),
-					  vs->max_io_bytes);
-			fresh += !run[i];
-		}
-	}
 	CHECK(copies > 0);
+	for (uint32_t i = 0; i < copies; i++) {
+		run[i] = run_find(f, to[i].slot, to[i].maddr, io_len(sh, &to[i], p->len),
+				  sh->view->slot[to[i].slot].max_io_bytes);
+		fresh += !run[i];
+	}
 	if (fresh > f->reserved) {
 		return false;
 	}
-	for (uint32_t i = 0; i < p->copies; i++) {
-		const struct geo_copy *c = &p->copy[i];
-
-		if (sh->view->slot[c->slot].in_sync) {
-			if (!run[i]) {
-				run[i] = run_new(sh, f, op, c->slot, c->maddr);
-			}
-			run_append(run[i], ptr, io_len(sh, c, p->len));
+	for (uint32_t i = 0; i < copies; i++) {
+		if (!run[i]) {
+			run[i] = run_new(sh, f, op, to[i].slot, to[i].maddr);
 		}
+		run_append(run[i], ptr, io_len(sh, &to[i], p->len));
 	}
 	return true;
 }

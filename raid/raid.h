@@ -188,16 +188,20 @@ enum raid_cmd_op {
 	 */
 	RAID_CMD_STOP,
 	/* Mark a member faulty by hand; refused with -EBUSY when it holds the last copy of
-	   anything. */
+	   anything. Answered when superblocks say so, also if it has failed before. */
 	RAID_CMD_FAIL,
-	/* Take a FAULTY or SPARE member out of the array: afterwards its place may be used again
-	 * and its device closed. -EBUSY while it is needed or its ios are out. */
+	/* Take a FAULTY or SPARE member, or what the assembly did not use, out of the array:
+	 * afterwards its place may be used again and its device closed. -EBUSY while it is needed
+	 * or its ios are out. */
 	RAID_CMD_REMOVE,
 	/*
 	 * Attach a device. If its superblock says that it is a member of this array that was away
 	 * and its slot is empty, it comes back (with a bitmap only what it missed is copied);
 	 * otherwise it becomes a spare, and a slot that is empty is rebuilt onto it at once.
-	 * readd_only: the former, or -ENOENT. On success member is its index.
+	 * readd_only: the former, or -ENOENT. raid_control() sets member to the index that its ios
+	 * will have: the caller maps the device there before the next step. UINT32_MAX: no place
+	 * is free. After a failure the place is free again. -EEXIST: it is attached, as member.
+	 * -ESTALE: its data are newer than the array's.
 	 */
 	RAID_CMD_ADD,
 	/* Copy a member to a spare while it serves; then the spare takes its slot. with: which
@@ -223,7 +227,7 @@ struct asm_candidate; /* raid/assemble.h */
 
 struct raid_cmd {
 	enum raid_cmd_op op;
-	uint32_t member; /* FAIL, REMOVE, REPLACE; ADD: the answer */
+	uint32_t member; /* FAIL, REMOVE, REPLACE; ADD: set by raid_control() */
 	void *user;
 	const struct asm_candidate *candidate; /* ADD: what was read from the device; until done */
 	struct raid_member_props props;	       /* ADD */
@@ -238,7 +242,9 @@ struct raid_cmd {
 	int res; /* valid from raid_next_cmd */
 	char why[RAID_WHY_BYTES];
 
-	struct list link; /* the engine's between raid_control and raid_next_cmd */
+	/* the engine's between raid_control and raid_next_cmd */
+	struct list link;
+	uint64_t update; /* count of changes that must be on superblocks */
 };
 
 /* ---- events -------------------------------------------------------------------------------- */

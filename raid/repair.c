@@ -331,11 +331,11 @@ static void source_read(struct shard *sh, struct job *j)
 
 void repair_io_done(struct shard *sh, struct job *j, struct slot *s)
 {
-	bool in_sync = sh->view->slot[s->gslot].in_sync;
+	bool gives = view_gives(sh->view, s->gslot, s->io.member);
 
 	if (s->late) {
 		s->late = false;
-		sh->late[s->gslot]--;
+		sh->late[s->io.member]--;
 	}
 	switch (j->state) {
 	case JOB_HUNG:
@@ -343,7 +343,8 @@ void repair_io_done(struct shard *sh, struct job *j, struct slot *s)
 		free_job(sh, j);
 		break;
 	case JOB_READ:
-		if (!s->res && in_sync) {
+		if (!s->res &&
+		    (gives || view_rebuilt(sh->view, s->gslot, s->io.maddr, s->io.len))) {
 			source_read(sh, j);
 		} else {
 			MARK(repair_source_failed);
@@ -353,7 +354,7 @@ void repair_io_done(struct shard *sh, struct job *j, struct slot *s)
 		break;
 	case JOB_WRITE:
 	case JOB_VERIFY:
-		if (!in_sync) {
+		if (!gives) {
 			MARK(repair_member_gone);
 			j->bad &= ~(1u << j->copy);
 			write_bad(sh, j);
@@ -378,7 +379,9 @@ void repair_members_changed(struct shard *sh)
 		struct job *j = &sh->job[i];
 
 		if ((j->state != JOB_READ && j->state != JOB_WRITE && j->state != JOB_VERIFY) ||
-		    j->slot->state != SLOT_OUT || sh->view->slot[j->slot->gslot].in_sync) {
+		    j->slot->state != SLOT_OUT ||
+		    (j->state == JOB_READ ? view_gets : view_gives)(sh->view, j->slot->gslot,
+								    j->slot->io.member)) {
 			continue;
 		}
 		if (j->state != JOB_READ) {
@@ -399,7 +402,7 @@ void repair_late(struct shard *sh, struct job *j, struct slot *s)
 	} else {
 		MARK(repair_late);
 		s->late = true;
-		sh->late[s->gslot]++;
+		sh->late[s->io.member]++;
 		hang(sh, j);
 	}
 }

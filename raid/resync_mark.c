@@ -67,13 +67,19 @@ static void note_resync(struct core *c, bool done)
 
 static void note_targets(struct core *c, bool done)
 {
-	struct resync *s = &c->resync;
+	const struct resync *s = &c->resync;
 
 	for (uint32_t k = 0; k < VIEW_SLOTS; k++) {
-		if (!s->target[k]) {
+		uint32_t m = s->target_member[k];
+
+		if (!s->target[k] || c->view.slot[k].member != m) {
 			continue;
 		}
-		(void)done;
+		if (done) {
+			member_synced(c, m);
+		} else {
+			member_recovered(c, m, s->mark_low);
+		}
 	}
 }
 

@@ -63,11 +63,11 @@ uint64_t resync_order_end(const struct core *c, uint64_t lo)
 	return hi;
 }
 
-static bool is_target(const struct core *c, uint32_t gslot, uint64_t limit)
+static bool is_target(const struct core *c, uint32_t gslot)
 {
 	const struct view_slot *vs = &c->view.slot[gslot];
 
-	return vs->writes && !vs->in_sync && vs->good_below < limit;
+	return vs->writes && !vs->in_sync && c->member[vs->member].finish == FINISH_NOT;
 }
 
 /* The targets of one kind; those that were begun earlier wait for the others to come that far. */
@@ -83,7 +83,7 @@ static bool targets(const struct core *c, enum sync_kind kind, struct resync_pla
 		.limit = resync_limit(c, kind),
 	};
 	for (uint32_t k = first; k < first + c->geo.p.slots; k++) {
-		if (is_target(c, k, out->limit)) {
+		if (is_target(c, k)) {
 			out->target[k] = any = true;
 			out->from = min_u64(out->from, c->view.slot[k].good_below);
 		}

@@ -22,9 +22,12 @@
 #include "raid/base/mark.h"
 #include "raid/shard.h"
 
-static bool in_sync(const struct shard *sh, uint32_t gslot)
+/* May what the io reads be given to a client? */
+static bool readable(const struct shard *sh, const struct slot *s)
 {
-	return sh->view->slot[gslot].in_sync;
+	return view_gives(sh->view, s->gslot, s->io.member) ||
+	       (view_gets(sh->view, s->gslot, s->io.member) &&
+		view_rebuilt(sh->view, s->gslot, s->io.maddr, s->io.len));
 }
 
 /* The memory that belongs to the block at s->off, and how much of it lies together (≤ a block). */
@@ -60,6 +63,7 @@ static void start_pieces(struct slot *s)
 {
 	s->phase = SLOT_PIECES;
 	s->whole_gslot = s->gslot;
+	s->whole_member = s->io.member;
 	s->whole_maddr = s->io.maddr;
 	s->whole_len = s->io.len;
 	s->whole_iovcnt = s->io.iovcnt;
@@ -132,7 +136,7 @@ static void read_finish(struct shard *sh, struct frag *f, struct slot *s, int er
 
 static void own_or_restart(struct shard *sh, struct frag *f, struct slot *s)
 {
-	if (in_sync(sh, s->whole_gslot)) {
+	if (view_gets(sh->view, s->whole_gslot, s->whole_member)) {
 		own_block(sh, s);
 	} else {
 		MARK(retry_read_member_left);
@@ -163,7 +167,7 @@ static void read_other(struct shard *sh, struct frag *f, struct slot *s, int err
 	block_piece(sh, s, s->piece_len, &p);
 	me = copy_of(&p, s->gslot);
 	s->tried |= 1u << me;
-	if (err && in_sync(sh, s->gslot)) {
+	if (err && view_gives(sh->view, s->gslot, s->io.member)) {
 		MARK(retry_read_bad_block);
 		s->bad |= 1u << me;
 	}
@@ -181,7 +185,7 @@ static void read_other(struct shard *sh, struct frag *f, struct slot *s, int err
 		read_finish(sh, f, s, -EIO);
 		return;
 	}
-	if (err && in_sync(sh, s->gslot)) {
+	if (err && view_gets(sh->view, s->gslot, s->io.member)) {
 		report(sh, s, RAID_EV_READ_ERROR, err);
 	}
 	c = &p.copy[i];
@@ -225,12 +229,12 @@ void retry_repaired(struct shard *sh, struct slot *s, uint32_t bad)
 
 void retry_read_done(struct shard *sh, struct frag *f, struct slot *s)
 {
-	bool good = !s->res && in_sync(sh, s->gslot);
+	bool good = !s->res && readable(sh, s);
 
 	if (s->phase == SLOT_WHOLE) {
 		if (good) {
 			read_finish(sh, f, s, 0);
-		} else if (!in_sync(sh, s->gslot)) {
+		} else if (!view_gets(sh->view, s->gslot, s->io.member) || !s->res) {
 			MARK(retry_read_member_gone);
 			f->restart = true;
 			read_finish(sh, f, s, 0);
@@ -285,9 +289,9 @@ static void zero_failed(struct shard *sh, struct frag *f, struct slot *s)
 	if (unsupported) {
 		MARK(retry_zero_unsupported);
 		if (s->io.op == RAID_IO_DISCARD) {
-			sh->no_punch[s->gslot] = true;
+			sh->no_punch[s->io.member] = true;
 		} else {
-			sh->no_zero[s->gslot] = true;
+			sh->no_zero[s->io.member] = true;
 		}
 	} else {
 		/* Part of it may have been done. */
@@ -299,7 +303,7 @@ static void zero_failed(struct shard *sh, struct frag *f, struct slot *s)
 
 void retry_write_done(struct shard *sh, struct frag *f, struct slot *s)
 {
-	if (!in_sync(sh, s->gslot)) {
+	if (!view_gets(sh->view, s->gslot, s->io.member)) {
 		MARK(retry_write_member_gone);
 		frag_slot_done(sh, f, s);
 		return;

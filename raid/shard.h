@@ -162,8 +162,8 @@ struct shard {
 	struct range_table ranges; /* array bytes */
 	struct range_table rows;   /* 4, 5, 6: bytes of the component */
 
-	uint32_t late[VIEW_SLOTS]; /* ios of a slot past their deadline and still out */
-	bool no_punch[VIEW_SLOTS], no_zero[VIEW_SLOTS]; /* found out by trying */
+	uint32_t late[RAID_MEMBERS_MAX]; /* ios of a member past their deadline and still out */
+	bool no_punch[RAID_MEMBERS_MAX], no_zero[RAID_MEMBERS_MAX]; /* found out by trying */
 
 	uint32_t kits;
 	struct kit kit[SHARD_KITS_MAX];

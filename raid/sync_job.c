@@ -589,7 +589,7 @@ void sync_io_done(struct shard *sh, struct sync_job *j, struct slot *s)
 {
 	if (s->late) {
 		s->late = false;
-		sh->late[s->gslot]--;
+		sh->late[s->io.member]--;
 	}
 	if (!s->counted) {
 		put_slot(j, s);
@@ -674,7 +674,7 @@ void sync_late(struct shard *sh, struct sync_job *j, struct slot *s)
 
 			give_up(sh, j, o);
 			o->late = late;
-			sh->late[o->gslot] += late;
+			sh->late[o->io.member] += late;
 		}
 	}
 	if (!j->pending) {

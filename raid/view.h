@@ -22,9 +22,12 @@
 
 /*
  * slot[k] is the member that holds slot k of the geometry, slot[VIEW_TWIN + k] the replacement that
- * is being filled from it. struct slot.gslot counts the same way.
+ * is being filled from it. struct slot.gslot counts the same way. Both have the geometry's data
+ * offset of slot k, which never changes: the same maddr on either.
  */
 enum { VIEW_TWIN = RAID_SLOTS_MAX, VIEW_SLOTS = 2 * RAID_SLOTS_MAX };
+
+enum { VIEW_TWINS_MAX = 2 }; /* replacements at a time: what ios are reserved for */
 
 struct view_slot {
 	bool in_sync; /* every block of it is good: read from it, write to it */
@@ -43,7 +46,7 @@ struct view_slot {
 
 struct view {
 	uint64_t generation;	     /* rises with every change */
-	uint64_t members_generation; /* … of slot[].in_sync */
+	uint64_t members_generation; /* … of slot[].in_sync, writes, member */
 	const struct geometry *geo;
 	uint64_t size_bytes;
 	/* All ios are multiples of it, in array addresses (linear: counted from the member's
@@ -110,6 +113,34 @@ static inline bool view_unsynced(const struct view *v, uint64_t lo, uint64_t hi)
 		}
 	}
 	return false;
+}
+
+/*
+ * An io knows the slot it was meant for and the member it went to. Does that member still give, or
+ * get, the slot's data? It may have left, and another may have the slot; or, being a twin, it may
+ * have got the slot itself: then the shard renames its ios before it looks (frag.c).
+ */
+static inline bool view_gives(const struct view *v, uint32_t gslot, uint32_t member)
+{
+	return v->slot[gslot].in_sync && v->slot[gslot].member == member;
+}
+
+static inline bool view_gets(const struct view *v, uint32_t gslot, uint32_t member)
+{
+	return v->slot[gslot].writes && v->slot[gslot].member == member;
+}
+
+/* Are these bytes of a member good, though it is only being rebuilt? maddr as geo_map() gives. */
+static inline bool view_rebuilt(const struct view *v, uint32_t gslot, uint64_t maddr, uint64_t len)
+{
+	const struct view_slot *s = &v->slot[gslot];
+	uint64_t lo;
+
+	if (gslot >= VIEW_TWIN || s->in_sync || !s->writes) {
+		return false;
+	}
+	lo = maddr - v->geo->p.slot[gslot].data_offset_sectors * RAID_SECTOR_BYTES;
+	return view_good(v, gslot, lo, lo + len);
 }
 
 /*

@@ -258,8 +258,21 @@ static void rest(void)
 	assert_true(raid_deadline(array) == RAID_NEVER);
 }
 
+/* Slots that stay empty: nobody is being rebuilt for them, and no spare is there. */
+static uint32_t still_degraded(void)
+{
+	uint32_t left = assembly.degraded;
+
+	for (uint32_t i = 0; i < assembly.members && left; i++) {
+		left -= assembly.member[i].verdict == ASM_RECOVERING ||
+			assembly.member[i].verdict == ASM_SPARE;
+	}
+	return left;
+}
+
 static void write_and_come_back(uint8_t *content)
 {
+	uint32_t degraded = still_degraded();
 	uint64_t events = assembly.events;
 
 	start(false);
@@ -276,7 +289,7 @@ static void write_and_come_back(uint8_t *content)
 	if (assembly.decision != ASM_START) {
 		fail_msg("not after our own stop: %s", assembly.why);
 	}
-	assert_int_equal(assembly.degraded, golden.degraded);
+	assert_int_equal(assembly.degraded, degraded);
 	/* What waited for a resync had it. */
 	assert_true(assembly.resync_offset == SB_IN_SYNC);
 	assert_true(redundant() ? assembly.events > events : assembly.events == events);
