@@ -10,7 +10,8 @@
  * REBUILD  a target's part of the component from any copy a read could take
  * COPY     the same, from the member that is to be replaced as long as it can be read
  *
- * Blocks in a member's bad-block list are neither read nor written here.
+ * What a member's bad-block list names is never a source. Sectors beside it in the same block are:
+ * readers follow them too. RESYNC and REPAIR write what is listed like all that differs.
  */
 #include "raid/sync_job.h"
 
@@ -111,8 +112,7 @@ void sync_mirror_plan(struct shard *sh, struct sync_job *j)
 		}
 		map(sh, j, b, &p);
 		for (uint32_t i = 0; i < p.copies; i++) {
-			if (sh->view->slot[p.copy[i].slot].in_sync &&
-			    !listed(sh, &p.copy[i], p.len)) {
+			if (sh->view->slot[p.copy[i].slot].in_sync) {
 				sync_add(j, SYNC_WANT, i, b);
 				good++;
 			} else {
@@ -222,6 +222,114 @@ static void overwrite(struct sync_job *j, uint32_t lane, uint32_t block, int sou
 	sync_add(j, SYNC_WANT, lane, block);
 }
 
+static bool any_listed(const struct shard *sh, const struct sync_job *j, const struct geo_piece *p,
+		       uint32_t block)
+{
+	for (uint32_t i = 0; sh->view->any_bad && i < p->copies; i++) {
+		if (!sync_has(j, SYNC_LOST, i, block) && listed(sh, &p->copy[i], p->len)) {
+			return true;
+		}
+	}
+	return false;
+}
+
+/* The first slot that vouches for a unit of a block, or -1. */
+static int unit_source(const struct shard *sh, const struct sync_job *j, const struct geo_piece *p,
+		       uint32_t block, uint64_t off, uint64_t len)
+{
+	int first = -1;
+
+	for (uint32_t i = 0; i < p->copies; i++) {
+		struct geo_copy c = {p->copy[i].slot, p->copy[i].maddr + off};
+
+		if (!sync_has(j, SYNC_LOST, i, block) && !listed(sh, &c, len) &&
+		    (first < 0 || c.slot < p->copy[first].slot)) {
+			first = (int)i;
+		}
+	}
+	return first;
+}
+
+/*
+ * What is listed on all copies stays listed: nothing may be written over it, or it would pass for
+ * good. The next part of a block, from off on, that some copy vouches for.
+ */
+bool sync_mirror_part(const struct shard *sh, const struct sync_job *j, uint32_t block,
+		      uint64_t off, uint64_t *lo, uint64_t *hi)
+{
+	uint64_t unit = sh->view->unit;
+	struct geo_piece p;
+
+	map(sh, j, block, &p);
+	while (off < p.len && unit_source(sh, j, &p, block, off, min_u64(unit, p.len - off)) < 0) {
+		off += unit;
+	}
+	*lo = off;
+	while (off < p.len && unit_source(sh, j, &p, block, off, min_u64(unit, p.len - off)) >= 0) {
+		off += unit;
+	}
+	*hi = off;
+	return *lo < p.len;
+}
+
+bool sync_mirror_in_parts(const struct shard *sh, const struct sync_job *j, uint32_t block)
+{
+	struct geo_piece p;
+
+	if (!sh->view->any_bad || onto_targets(j)) {
+		return false;
+	}
+	map(sh, j, block, &p);
+	return any_listed(sh, j, &p, block);
+}
+
+/* A block that some copy lists in part: unit by unit, as reads take it. */
+static void compare_listed(struct shard *sh, struct sync_job *j, const struct geo_piece *p,
+			   uint32_t block)
+{
+	uint64_t unit = sh->view->unit, len;
+	bool change[RAID_COPIES_MAX] = {0}, whole = true;
+	uint32_t sectors = 0;
+
+	MARK(sync_mirror_listed);
+	for (uint64_t off = 0; off < p->len; off += len) {
+		int source;
+
+		len = min_u64(unit, p->len - off);
+		source = unit_source(sh, j, p, block, off, len);
+		whole &= source >= 0;
+		for (uint32_t i = 0; source >= 0 && i < p->copies; i++) {
+			uint8_t *to = sync_lane(j, i, block) + off;
+			const uint8_t *from = sync_lane(j, (uint32_t)source, block) + off;
+			struct geo_copy c = {p->copy[i].slot, p->copy[i].maddr + off};
+
+			if (sync_has(j, SYNC_LOST, i, block)) {
+				memcpy(to, from, len);
+			} else if (listed(sh, &c, len)) {
+				change[i] = true;
+				memcpy(to, from, len);
+			} else if (memcmp(to, from, len) != 0) {
+				change[i] = true;
+				sectors += (uint32_t)(len / RAID_SECTOR_BYTES);
+				memcpy(to, from, len);
+			}
+		}
+	}
+	for (uint32_t i = 0; i < p->copies; i++) {
+		bool fix = whole && sync_has(j, SYNC_FIX, i, block);
+
+		if (fix || (change[i] && j->op->kind != SYNC_CHECK)) {
+			sync_add(j, SYNC_WANT, i, block);
+		}
+		if (!fix) {
+			sync_del(j, SYNC_FIX, i, block);
+		}
+	}
+	if (sectors) {
+		sync_found(j, block, sectors, -1);
+	}
+}
+
 static void compare(struct shard *sh, struct sync_job *j, uint32_t block)
 {
 	uint32_t differ = 0, sectors = 0;
@@ -230,6 +338,10 @@ static void compare(struct shard *sh, struct sync_job *j, uint32_t block)
 	int source, wrong = -1;
 
 	map(sh, j, block, &p);
+	if (any_listed(sh, j, &p, block)) {
+		compare_listed(sh, j, &p, block);
+		return;
+	}
 	source = source_of(j, &p, block, &majority);
 	for (uint32_t i = 0; i < p.copies; i++) {
 		uint32_t n;

@@ -25,8 +25,8 @@ static inline void sync_keep(struct rig *r)
 	}
 }
 
-/* An array whose members' data are random, every one its own. Runs until it would wait. */
-static inline struct rig *sync_prepare(const struct rig_shape *shape, uint64_t seed)
+/* An array whose members' data are random, every one its own. */
+static inline struct rig *sync_fill(const struct rig_shape *shape, uint64_t seed)
 {
 	struct rig *r = rig_prepare(shape);
 
@@ -38,6 +38,29 @@ static inline struct rig *sync_prepare(const struct rig_shape *shape, uint64_t s
 		}
 	}
 	sync_keep(r);
+	return r;
+}
+
+/* … running until it would wait. */
+static inline struct rig *sync_prepare(const struct rig_shape *shape, uint64_t seed)
+{
+	struct rig *r = sync_fill(shape, seed);
+
+	rig_create(r);
+	rig_step(r);
+	return r;
+}
+
+/* … with bad-block lists: sector 1 from at on the first member, 2 on the second, 4 on both. */
+static inline struct rig *sync_prepare_listed(const struct rig_shape *shape, uint64_t seed,
+					      uint64_t at)
+{
+	struct rig *r = sync_fill(shape, seed);
+
+	r->as->member[0].bad =
+		(struct bb_list){.count = 2, .range = {{at + 512, 512}, {at + 2048, 512}}};
+	r->as->member[1].bad =
+		(struct bb_list){.count = 2, .range = {{at + 1024, 512}, {at + 2048, 512}}};
 	rig_create(r);
 	rig_step(r);
 	return r;

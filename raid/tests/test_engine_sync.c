@@ -112,6 +112,35 @@ static void test_block_that_cannot_be_kept(void **state)
 	rig_free(r);
 }
 
+/*
+ * Listed sectors are taken from another copy, those beside them from the first as ever; what all
+ * copies list is left alone.
+ */
+static void test_listed_sectors(void **state)
+{
+	uint64_t at = RIG_DATA_SECTOR * 512 + 16384;
+	struct rig *r = sync_prepare_listed(&mirror, 8, at);
+
+	(void)state;
+	sync_wait(r);
+	/* Sector 1 is listed on the first, sector 2 on the second, sector 4 on both. */
+	for (uint32_t s = 0; s < 8; s++) {
+		uint32_t from = s == 1;
+
+		if (s != 4) {
+			assert_memory_equal(r->disk[0] + at + s * 512,
+					    sync_before[from] + at + s * 512, 512);
+			assert_memory_equal(r->disk[1] + at + s * 512,
+					    sync_before[from] + at + s * 512, 512);
+		} else {
+			assert_memory_equal(r->disk[1] + at + s * 512,
+					    sync_before[1] + at + s * 512, 512);
+		}
+	}
+	assert_false(sync_status(r).needs_resync);
+	sync_free(r);
+}
+
 /* ---- check and repair ------------------------------------------------------------------------ */
 
 static void test_check_and_repair(void **state)
@@ -466,6 +495,7 @@ int main(void)
 		cmocka_unit_test(test_resync),
 		cmocka_unit_test(test_resync_takes_the_next_copy),
 		cmocka_unit_test(test_block_that_cannot_be_kept),
+		cmocka_unit_test(test_listed_sectors),
 		cmocka_unit_test(test_check_and_repair),
 		cmocka_unit_test(test_commands),
 		cmocka_unit_test(test_check_goes_on),
