@@ -20,7 +20,7 @@ agrees()
 		raidctl examine "$m" >"$tmp/ours" || fail "examine $m"
 		examine_pairs <"$tmp/theirs" >"$tmp/theirs.pairs"
 		[ "$(wc -l <"$tmp/theirs.pairs")" -ge 15 ] || fail "$m: mdadm's text is not understood"
-		examine_pairs <"$tmp/ours" | grep -vE '^(Feature|Resync Offset|Bad Blocks)=' >"$tmp/ours.pairs"
+		examine_pairs <"$tmp/ours" | grep -vE '^(Feature|Resync Offset|Bad Blocks|Bitmap|Bitmap Chunk|Bitmap Events)=' >"$tmp/ours.pairs"
 		comm -23 "$tmp/theirs.pairs" "$tmp/ours.pairs" >"$tmp/lacks"
 		comm -13 "$tmp/theirs.pairs" "$tmp/ours.pairs" | grep '=' >"$tmp/more" || :
 		[ ! -s "$tmp/lacks" ] && [ ! -s "$tmp/more" ] || {

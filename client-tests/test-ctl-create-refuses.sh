@@ -38,7 +38,7 @@ refused 'same device' -l1 "${m[0]}" "$tmp/../${tmp##*/}/m0.img"
 refused 'missing' -l0 "${m[0]}" missing
 refused '.' -l1 missing missing
 refused 'one member' -l1 "${m[0]}"
-refused '.' -l5 "${m[0]}" "${m[3]}"
+refused '.' -l6 "${m[0]}" "${m[3]}"
 refused '.' -l1 -z 1G "${m[0]}" "${m[3]}"
 # a file that was made for a create that is refused goes again
 refused "${m[1]} carries" -l1 --file-size=16M "$tmp/new" "${m[1]}"

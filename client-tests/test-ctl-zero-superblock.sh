@@ -9,7 +9,7 @@ requires_build nbd-raidctl
 
 mapfile -t m < <(members 2 16M)
 for metadata in 1.0 1.1 1.2; do
-	raidctl create -l1 -e $metadata --sparse "${m[@]}" >/dev/null
+	raidctl create -l1 -e $metadata --bitmap=none --sparse "${m[@]}" >/dev/null
 	cp "${m[0]}" "$tmp/theirs"
 	mdadm --zero-superblock "$tmp/theirs"
 	expect 0 '1 superblock erased' raidctl zero-superblock "${m[@]}"

@@ -111,10 +111,7 @@ static void note_doubtful(struct asm_work *w, uint32_t i)
 		asm_note(w,
 			 "doubtful: %s are not the array's where %s was not rebuilt, from its data "
 			 "byte %" PRIu64 " on",
-			 part, asm_name(w, i),
-			 sb->recovery_offset <= sb->data_size
-				 ? sb->recovery_offset * RAID_SECTOR_BYTES
-				 : 0);
+			 part, asm_name(w, i), sb_recovered_sectors(sb) * RAID_SECTOR_BYTES);
 	}
 }
 

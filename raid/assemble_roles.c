@@ -452,7 +452,7 @@ static void take_recovery(struct asm_work *w)
 		    (m->verdict != ASM_RECOVERING && m->verdict != ASM_REPLACEMENT)) {
 			continue;
 		}
-		m->recovery_offset = min_u64(m->sb.recovery_offset, m->sb.size);
+		m->recovery_offset = min_u64(sb_recovered_sectors(&m->sb), m->sb.size);
 	}
 }
 

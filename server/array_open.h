@@ -18,7 +18,7 @@ struct array_spec {
 	const char *const *path;
 	uint32_t paths;
 	bool read_only, force, force_write; /* as asm_options has them */
-	struct device_options device; /* its read_only is set from the above */
+	struct device_options device;	    /* its read_only is set from the above */
 	bool have_uuid;
 	uint8_t uuid[16];
 	enum geo_raid0_layout raid0_layout;

@@ -101,6 +101,16 @@ struct ctl_examined {
 	struct asm_candidate *cand; /* bad blocks */
 };
 
+/* The member's bitmap (ctl_examine_bitmap.c); false if there is none. why is set when it is damaged
+ * or of a kind that is only recognised; bits and dirty are then 0. */
+struct ctl_bitmap {
+	struct bm_header header;
+	uint64_t bits, dirty;
+	char why[RAID_WHY_BYTES];
+};
+bool ctl_bitmap(const struct ctl_examined *e, struct ctl_bitmap *out);
+json_t *ctl_bitmap_json(const struct ctl_examined *e);
+
 void ctl_examine_v1(const struct ctl_examined *e);
 void ctl_examine_v090(const struct ctl_examined *e);
 json_t *ctl_examine_json(const struct ctl_examined *e);

@@ -4,9 +4,10 @@
  *
  * In this order, and each step for all members before the next: open and lock; look for what is
  * there (nothing is overwritten unless forced, a live array only if forced twice); plan; say the
- * plan; allocate the files; claim the array in mdadm.conf, if wanted; erase old superblocks; write
- * the new ones; read them back. Up to the erasing a refusal leaves every byte as it was. Should a
- * write fail, no superblock of the new array stays behind.
+ * plan; allocate the files; claim the array in mdadm.conf, if wanted; zero the data, if wanted;
+ * erase old superblocks; write bitmap and superblock; read them back. Up to the zeroing and erasing
+ * a refusal leaves every byte as it was. Should a write fail, no superblock of the new array stays
+ * behind.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -152,6 +153,17 @@ static bool all_zero(const uint8_t *p, size_t n)
 	return n == 0;
 }
 
+/* Files that we just made read as zeroes: their copies and parity are right as they are. */
+static bool all_made(const struct create_args *a)
+{
+	bool made = true;
+
+	for (uint32_t i = 0; i < a->params.slots; i++) {
+		made &= !a->member[i].path || a->member[i].made;
+	}
+	return made;
+}
+
 static int plan(struct create_args *a)
 {
 	struct create_params *p = &a->params;
@@ -174,6 +186,7 @@ static int plan(struct create_args *a)
 			return ctl_refused("the system has no random numbers");
 		}
 	}
+	p->zeroed = a->write_zeroes || all_made(a);
 	if (create_plan(p, &a->plan, why) < 0) {
 		return ctl_refused("%s", why);
 	}
@@ -220,21 +233,62 @@ static int erase_old(const struct member_dev *dev)
 	return rc == 0 && count ? device_flush(dev) : rc;
 }
 
-static int write_new(const struct member_dev *dev, const struct sb *sb)
+static uint64_t bitmap_maddr(const struct sb *sb)
+{
+	return (sb->super_offset + (uint64_t)(int64_t)sb->bitmap_offset) * RAID_SECTOR_BYTES;
+}
+
+/* Before the superblock that says that it is there. */
+static int write_bitmap(const struct member_dev *dev, const struct create_plan *plan,
+			const struct sb *sb)
+{
+	uint64_t len = (uint64_t)plan->bitmap_sectors * RAID_SECTOR_BYTES;
+	uint8_t page[BM_PAGE_BYTES];
+	int rc = 0;
+
+	for (uint64_t at = 0; at < len && rc == 0; at += sizeof page) {
+		create_bitmap_bytes(plan, at, page, sizeof page);
+		rc = device_write(dev, bitmap_maddr(sb) + at, page, sizeof page);
+	}
+	return rc == 0 && len ? device_flush(dev) : rc;
+}
+
+static int write_new(const struct member_dev *dev, const struct create_plan *plan,
+		     const struct sb *sb)
 {
 	uint8_t buf[SB_BYTES_MAX];
 	uint32_t len = sb_encode(sb, dev->props.logical_block, buf);
-	int rc = device_write(dev, sb->super_offset * RAID_SECTOR_BYTES, buf, len);
+	int rc = write_bitmap(dev, plan, sb);
 
+	if (rc == 0) {
+		rc = device_write(dev, sb->super_offset * RAID_SECTOR_BYTES, buf, len);
+	}
 	return rc == 0 ? device_flush(dev) : rc;
 }
 
-static int read_back(const struct member_dev *dev, const struct sb *sb)
+static int bitmap_back(const struct member_dev *dev, const struct create_plan *plan,
+		       const struct sb *sb)
+{
+	uint8_t want[BM_HEADER_BYTES], got[BM_HEADER_BYTES];
+	int rc;
+
+	if (!plan->bitmap_sectors) {
+		return 0;
+	}
+	create_bitmap_bytes(plan, 0, want, sizeof want);
+	rc = device_read(dev, bitmap_maddr(sb), got, sizeof got);
+	return rc == 0 && memcmp(want, got, sizeof got) != 0 ? -EIO : rc;
+}
+
+static int read_back(const struct member_dev *dev, const struct create_plan *plan,
+		     const struct sb *sb)
 {
 	struct ctl_found found[SB_LOCATIONS_MAX];
 	uint32_t count = ctl_find_superblocks(dev, found);
+	int rc = bitmap_back(dev, plan, sb);
 
-	return count == 1 && found[0].err == 0 && found[0].sb.version == sb->version &&
+	return rc ? rc
+	       : count == 1 && found[0].err == 0 && found[0].sb.version == sb->version &&
 			       memcmp(found[0].sb.device_uuid, sb->device_uuid, 16) == 0
 		       ? 0
 		       : -EIO;
@@ -255,12 +309,12 @@ static int write_all(struct create_args *a)
 		what = "cannot write the superblock";
 		at = i;
 		written = i + 1;
-		rc = a->member[i].path ? write_new(&a->member[i].dev, &a->plan.sb[i]) : 0;
+		rc = a->member[i].path ? write_new(&a->member[i].dev, &a->plan, &a->plan.sb[i]) : 0;
 	}
 	for (uint32_t i = 0; i < a->members && rc == 0; i++) {
 		what = "the superblock does not read back as it was written";
 		at = i;
-		rc = a->member[i].path ? read_back(&a->member[i].dev, &a->plan.sb[i]) : 0;
+		rc = a->member[i].path ? read_back(&a->member[i].dev, &a->plan, &a->plan.sb[i]) : 0;
 	}
 	if (rc == 0) {
 		return CTL_OK;
@@ -300,6 +354,9 @@ static int create(struct create_args *a)
 	if (rc == CTL_OK && a->claim) {
 		/* before there is anything that udev could give to mdadm */
 		rc = ctl_claim_uuid(a->claim, a->params.set_uuid, !a->json);
+	}
+	if (rc == CTL_OK && a->write_zeroes) {
+		rc = create_zero_data(a);
 	}
 	if (rc == CTL_OK) {
 		rc = write_all(a);

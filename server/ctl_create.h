@@ -17,6 +17,9 @@ struct create_member {
 struct create_args {
 	uint32_t force; /* how often it was said */
 	bool sparse, json;
+	bool write_zeroes; /* make all data zero, so that nothing need be made equal */
+	bool have_bitmap;  /* --bitmap was said */
+	uint32_t spare_devices;
 	uint64_t file_bytes;   /* 0: files must exist */
 	uint32_t raid_devices; /* as the user counts them, 0 if not said */
 	const char *name, *homehost;
@@ -24,12 +27,15 @@ struct create_args {
 	bool have_level;
 	struct create_params params;
 	struct create_plan plan;
-	uint32_t members;
-	struct create_member member[RAID_SLOTS_MAX];
+	uint32_t members; /* slots, then spares: params.dev[] is in the same order */
+	struct create_member member[RAID_MEMBERS_MAX];
 };
 
 /* Command line to args; CTL_OK or CTL_USAGE. */
 int create_parse(int argc, char **argv, struct create_args *a);
+
+/* Make the data of every slot's member zero (ctl_create_zero.c). Returns CTL_OK or CTL_REFUSED. */
+int create_zero_data(struct create_args *a);
 
 /* Say what will be done. */
 void create_print_plan(const struct create_args *a);

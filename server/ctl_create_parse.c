@@ -16,7 +16,16 @@ enum {
 	OPT_SPARSE,
 	OPT_FILE_SIZE,
 	OPT_CLAIM,
+	OPT_BITMAP_CHUNK,
+	OPT_FAILFAST,
+	OPT_WRITE_ZEROES,
 	OPT_JSON
+};
+
+/* What follows a plain word: the next member has these flags, as with mdadm. */
+struct words {
+	const char *layout; /* looked at when the level is known */
+	uint8_t devflags;
 };
 
 static const struct option options[] = {{"level", required_argument, NULL, 'l'},
@@ -34,6 +43,12 @@ static const struct option options[] = {{"level", required_argument, NULL, 'l'},
 					{"force", no_argument, NULL, 'f'},
 					{"sparse", no_argument, NULL, OPT_SPARSE},
 					{"file-size", required_argument, NULL, OPT_FILE_SIZE},
+					{"spare-devices", required_argument, NULL, 'x'},
+					{"bitmap", required_argument, NULL, 'b'},
+					{"bitmap-chunk", required_argument, NULL, OPT_BITMAP_CHUNK},
+					{"write-mostly", no_argument, NULL, 'W'},
+					{"failfast", no_argument, NULL, OPT_FAILFAST},
+					{"write-zeroes", no_argument, NULL, OPT_WRITE_ZEROES},
 					{"claim", optional_argument, NULL, OPT_CLAIM},
 					{"json", no_argument, NULL, OPT_JSON},
 					{NULL, 0, NULL, 0}};
@@ -88,13 +103,13 @@ static int metadata_option(const char *value, struct create_params *p)
 	return bad("metadata", value, "1.0, 1.1 and 1.2 can be created");
 }
 
-static int count_option(const char *value, uint32_t *count)
+static int count_option(const char *option, const char *value, uint32_t *count)
 {
 	char *end;
 	unsigned long n = strtoul(value, &end, 10);
 
 	if (*value < '0' || *value > '9' || *end || n == 0 || n > RAID_SLOTS_MAX) {
-		return bad("raid-devices", value, "1 to 64");
+		return bad(option, value, "1 to 64");
 	}
 	*count = (uint32_t)n;
 	return CTL_OK;
@@ -108,30 +123,60 @@ static int file_size_option(const char *value, uint64_t *bytes)
 	return CTL_OK;
 }
 
-/* One option; *layout is looked at when the level is known. */
-static int take(int c, const char *value, struct create_args *a, const char **layout)
+static int bitmap_option(const char *value, struct create_args *a)
+{
+	a->have_bitmap = true;
+	a->params.bitmap = strcmp(value, "internal") == 0;
+	return a->params.bitmap || strcmp(value, "none") == 0
+		       ? CTL_OK
+		       : bad("bitmap", value, "internal or none");
+}
+
+static int bitmap_chunk_option(const char *value, struct create_params *p)
+{
+	uint64_t bytes;
+
+	if (ctl_parse_size(value, &bytes) < 0 || bytes == 0 || bytes > UINT32_MAX) {
+		return bad("bitmap-chunk", value, "a size in KiB, or with a suffix K, M, G");
+	}
+	p->bitmap_chunk_bytes = (uint32_t)bytes;
+	return CTL_OK;
+}
+
+static int take_member(const char *path, struct create_args *a, const struct words *w)
+{
+	bool missing = strcmp(path, "missing") == 0;
+
+	if (a->members == RAID_MEMBERS_MAX) {
+		return ctl_usage("create", "too many members: at most %d", RAID_MEMBERS_MAX);
+	}
+	a->params.dev[a->members].missing = missing;
+	a->params.dev[a->members].devflags = w->devflags;
+	a->member[a->members].path = missing ? NULL : path;
+	a->member[a->members++].dev.fd = -1;
+	return CTL_OK;
+}
+
+/* What the array is to be. */
+static int take_shape(int c, const char *value, struct create_args *a, struct words *w)
 {
 	struct create_params *p = &a->params;
 
 	switch (c) {
 	case 'l':
 		a->have_level = geo_level_parse(value, &p->level) == 0;
-		return a->have_level ? CTL_OK : bad("level", value, "linear, 0, 1, 10");
+		return a->have_level ? CTL_OK : bad("level", value, "linear, 0, 1, 4, 5, 6, 10");
 	case 'p':
-		*layout = value;
+		w->layout = value;
 		return CTL_OK;
 	case 'c':
 		return chunk_option(value, p);
 	case 'n':
-		return count_option(value, &a->raid_devices);
+		return count_option("raid-devices", value, &a->raid_devices);
+	case 'x':
+		return count_option("spare-devices", value, &a->spare_devices);
 	case 'e':
 		return metadata_option(value, p);
-	case 'N':
-		a->name = value;
-		return CTL_OK;
-	case OPT_HOMEHOST:
-		a->homehost = value;
-		return CTL_OK;
 	case 'z':
 		return strcmp(value, "max") == 0 ? CTL_OK
 						 : size_option("size", value, &p->size_sectors);
@@ -139,10 +184,37 @@ static int take(int c, const char *value, struct create_args *a, const char **la
 		return sb_uuid_parse(value, p->set_uuid) == 0
 			       ? CTL_OK
 			       : bad("uuid", value, "32 hexadecimal digits in groups");
+	case 'b':
+		return bitmap_option(value, a);
+	case OPT_BITMAP_CHUNK:
+		return bitmap_chunk_option(value, p);
 	case OPT_DATA_OFFSET:
 		return size_option("data-offset", value, &p->data_offset_sectors);
 	case OPT_ASSUME_CLEAN:
 		p->assume_clean = true;
+		return CTL_OK;
+	default:
+		return CTL_USAGE;
+	}
+}
+
+/* How it is made, and from what. */
+static int take(int c, const char *value, struct create_args *a, struct words *w)
+{
+	switch (c) {
+	case 1:
+		return take_member(value, a, w);
+	case 'W':
+		w->devflags |= SB_DEV_WRITE_MOSTLY;
+		return CTL_OK;
+	case OPT_FAILFAST:
+		w->devflags |= SB_DEV_FAIL_FAST;
+		return CTL_OK;
+	case 'N':
+		a->name = value;
+		return CTL_OK;
+	case OPT_HOMEHOST:
+		a->homehost = value;
 		return CTL_OK;
 	case 'f':
 		a->force++;
@@ -152,6 +224,9 @@ static int take(int c, const char *value, struct create_args *a, const char **la
 		return CTL_OK;
 	case OPT_FILE_SIZE:
 		return file_size_option(value, &a->file_bytes);
+	case OPT_WRITE_ZEROES:
+		a->write_zeroes = true;
+		return CTL_OK;
 	case OPT_CLAIM:
 		a->claim = value ? value : CTL_MDADM_CONF;
 		return CTL_OK;
@@ -159,7 +234,7 @@ static int take(int c, const char *value, struct create_args *a, const char **la
 		a->json = true;
 		return CTL_OK;
 	default:
-		return CTL_USAGE;
+		return take_shape(c, value, a, w);
 	}
 }
 
@@ -188,37 +263,54 @@ static int set_name(struct create_args *a)
 	return CTL_OK;
 }
 
-static int take_members(int argc, char **argv, struct create_args *a)
+/* Which of the members are spares: those said to be, or those beyond --raid-devices. */
+static int count_members(struct create_args *a)
 {
-	if (argc == 0 || argc > RAID_SLOTS_MAX) {
-		return ctl_usage("create", "name 1 to %d members", RAID_SLOTS_MAX);
-	}
-	a->members = a->params.slots = (uint32_t)argc;
-	if (a->raid_devices && a->raid_devices != a->members) {
-		return ctl_usage("create",
-				 "%u members named, --raid-devices=%u; say \"missing\" "
-				 "for a slot that stays empty",
-				 a->members, a->raid_devices);
-	}
-	for (uint32_t i = 0; i < a->members; i++) {
-		bool missing = strcmp(argv[i], "missing") == 0;
+	uint32_t slots = a->raid_devices, spares = a->spare_devices;
 
-		a->params.dev[i].missing = missing;
-		a->member[i].path = missing ? NULL : argv[i];
-		a->member[i].dev.fd = -1;
+	if (a->members <= spares) {
+		return ctl_usage("create", "name the members");
 	}
+	slots = slots ? slots : a->members - spares;
+	spares = spares || slots > a->members ? spares : a->members - slots;
+	if (slots > RAID_SLOTS_MAX) {
+		return ctl_usage("create",
+				 "%u slots: at most %d; --spare-devices=N makes the last "
+				 "N spares",
+				 slots, RAID_SLOTS_MAX);
+	}
+	if (slots + spares != a->members) {
+		return ctl_usage("create",
+				 "%u members named, --raid-devices=%u, --spare-devices=%u; say "
+				 "\"missing\" for a slot that stays empty",
+				 a->members, slots, spares);
+	}
+	for (uint32_t i = slots; i < a->members; i++) {
+		if (a->params.dev[i].missing) {
+			return ctl_usage("create", "a spare cannot be missing");
+		}
+	}
+	a->params.slots = slots;
+	a->params.spares = spares;
 	return CTL_OK;
 }
 
 int create_parse(int argc, char **argv, struct create_args *a)
 {
-	const char *layout = NULL;
+	struct words w = {0};
 	int c, rc;
 
 	a->params.version = SB_V1_2;
 	opterr = 0;
-	while ((c = getopt_long(argc, argv, "l:p:c:n:e:N:z:u:f", options, NULL)) != -1) {
-		rc = c == '?' ? ctl_bad_option("create", argv) : take(c, optarg, a, &layout);
+	/* "-": members come in their order among the options, because flags stand before them */
+	while ((c = getopt_long(argc, argv, "-l:p:c:n:x:e:N:z:u:b:fW", options, NULL)) != -1) {
+		rc = c == '?' ? ctl_bad_option("create", argv) : take(c, optarg, a, &w);
+		if (rc != CTL_OK) {
+			return rc;
+		}
+	}
+	for (; optind < argc; optind++) { /* after -- */
+		rc = take_member(argv[optind], a, &w);
 		if (rc != CTL_OK) {
 			return rc;
 		}
@@ -226,12 +318,21 @@ int create_parse(int argc, char **argv, struct create_args *a)
 	if (!a->have_level) {
 		return ctl_usage("create", "--level is needed");
 	}
-	if (layout) {
-		if (geo_layout_parse(a->params.level, layout, &a->params.layout) < 0) {
-			return bad("layout", layout, "not a layout of this level");
+	if (w.layout) {
+		if (geo_layout_parse(a->params.level, w.layout, &a->params.layout) < 0) {
+			return bad("layout", w.layout, "not a layout of this level");
 		}
 		a->params.have_layout = true;
 	}
+	if (a->params.bitmap_chunk_bytes && !a->params.bitmap) {
+		if (a->have_bitmap) {
+			return ctl_usage("create", "--bitmap-chunk needs --bitmap=internal");
+		}
+		a->params.bitmap = a->have_bitmap = true;
+	}
+	if (!a->have_bitmap) {
+		a->params.bitmap = a->params.level > 0; /* has redundancy */
+	}
 	rc = set_name(a);
-	return rc == CTL_OK ? take_members(argc - optind, argv + optind, a) : rc;
+	return rc == CTL_OK ? count_members(a) : rc;
 }

@@ -71,12 +71,14 @@ void ctl_examine_export(const struct ctl_examined *e)
 	printf("MD_LEVEL=%s\n", geo_level_name((enum raid_level)sb->level));
 	printf("MD_DEVICES=%u\n", sb->raid_disks);
 	if (sb->version != SB_V0_90) {
-		printf("MD_NAME=");
-		for (const char *p = sb->set_name; *p; p++) {
-			/* this output is read by scripts: nothing that a shell would act on */
-			putchar(strchr("\"'`$\\ \t\n;&|<>*?()", *p) ? '_' : *p);
+		if (sb->set_name[0]) {
+			printf("MD_NAME=");
+			for (const char *p = sb->set_name; *p; p++) {
+				/* read by scripts: nothing that a shell would act on */
+				putchar(strchr("\"'`$\\ \t\n;&|<>*?()", *p) ? '_' : *p);
+			}
+			putchar('\n');
 		}
-		putchar('\n');
 		if (ctl_array_bytes(sb) || sb->level > 0) {
 			printf("MD_ARRAY_SIZE=%s\n", ctl_size_brief(ctl_array_bytes(sb), text));
 		}

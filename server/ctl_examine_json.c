@@ -148,6 +148,7 @@ json_t *ctl_examine_json(const struct ctl_examined *e)
 	set(o, "update_time", sectors(sb->utime_s));
 	set(o, "corrected_reads", json_integer(sb->cnt_corrected_read));
 	feature_fields(o, sb);
+	set(o, "bitmap", ctl_bitmap_json(e));
 	set(o, "bad_blocks", bad_block_list(e->cand));
 	if (e->cand->load_err) {
 		set(o, "error", json_string(e->cand->why));

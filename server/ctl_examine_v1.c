@@ -170,11 +170,31 @@ static void reshape(const struct sb *sb)
 	putchar('\n');
 }
 
-static void logs(const struct sb *sb)
+static void bitmap(const struct ctl_examined *e)
 {
-	if (sb->feature_map & SB_FEATURE_BITMAP) {
-		field("Internal Bitmap", "%d sectors from superblock", sb->bitmap_offset);
+	struct ctl_bitmap b;
+
+	if (!ctl_bitmap(e, &b)) {
+		return;
 	}
+	field("Internal Bitmap", "%d sectors from superblock", e->found->sb.bitmap_offset);
+	if (b.why[0]) {
+		field("Bitmap", "%s", b.why);
+		return;
+	}
+	field("Bitmap", "%llu bits (chunks), %llu dirty (%.1f%%)", (unsigned long long)b.bits,
+	      (unsigned long long)b.dirty, b.bits ? 100.0 * (double)b.dirty / (double)b.bits : 0.0);
+	field("Bitmap Chunk", "%u KiB", b.header.chunk_bytes / 1024);
+	field("Bitmap Events", "%llu, cleared %llu%s", (unsigned long long)b.header.events,
+	      (unsigned long long)b.header.events_cleared,
+	      bm_is_current(&b.header, e->found->sb.events) ? "" : " (stale)");
+}
+
+static void logs(const struct ctl_examined *e)
+{
+	const struct sb *sb = &e->found->sb;
+
+	bitmap(e);
 	if (sb->feature_map & (SB_FEATURE_PPL | SB_FEATURE_MULTIPLE_PPLS)) {
 		field("PPL", "%u sectors at offset %d sectors from superblock", sb->ppl_size,
 		      sb->ppl_offset);
@@ -260,7 +280,7 @@ void ctl_examine_v1(const struct ctl_examined *e)
 	}
 	field("Device UUID", "%s", sb_uuid_text(sb->device_uuid, text));
 	putchar('\n');
-	logs(sb);
+	logs(e);
 	field("Update Time", "%s", ctl_time_text(sb->utime_s, text));
 	if (sb->bblog_size && sb->bblog_offset) {
 		field("Bad Block Log", "%u entries available at offset %d sectors%s",

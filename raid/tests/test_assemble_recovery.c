@@ -40,15 +40,19 @@ static void recovering_member_is_not_in_sync(void **state)
 	assert_int_equal(rig.out.geometry.p.slot[0].data_offset_sectors, RIG_DATA_OFFSET);
 }
 
-/* What a superblock says beyond the component is no more than all of it. */
+/* Beyond the component there is nothing to recover; beyond the data the mark means nothing. */
 static void recovery_offset_ends_with_the_component(void **state)
 {
 	rig_raid1(2);
 	rig.cand[0].sb.feature_map = SB_FEATURE_RECOVERY_OFFSET;
-	rig.cand[0].sb.recovery_offset = UINT64_MAX;
+	rig.cand[0].sb.data_size = RIG_DATA_SECTORS + 64;
+	rig.cand[0].sb.recovery_offset = RIG_DATA_SECTORS + 8;
 	rig_decide();
 	rig_verdict(0, ASM_RECOVERING);
 	assert_int_equal(rig.out.member[0].recovery_offset, RIG_DATA_SECTORS);
+	rig.cand[0].sb.recovery_offset = UINT64_MAX;
+	rig_decide();
+	assert_int_equal(rig.out.member[0].recovery_offset, 0);
 }
 
 static void recovering_alone_is_too_little(void **state)
