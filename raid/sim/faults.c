@@ -14,49 +14,62 @@
 
 enum { SOFT_ERRORS_MAX = 4, LATENT_GOOD_MAX = 3, LATENT_LOSSY_MAX = 80 };
 
-/* Another good disk holds this sector readable. */
-static bool has_good_copy(const struct world *w, uint32_t disk, uint64_t s)
+/* Can this be read on a disk that stays? */
+static bool is_readable(const struct world *w, uint32_t slot, uint64_t maddr)
 {
-	const struct layout *l = &w->layout;
+	uint32_t d = w->holder[slot];
 
-	for (uint32_t i = 0; i < l->copies; i++) {
-		uint32_t d = l->copy[s * l->copies + i].disk;
-		uint64_t maddr = l->copy[s * l->copies + i].maddr;
-
-		if (d != disk && world_is_good(w, d) && !w->faults[d].lossy &&
-		    !w->listed[d][maddr / RAID_SECTOR_BYTES] &&
-		    !disk_is_bad(&w->disk[d], maddr, RAID_SECTOR_BYTES)) {
-			return true;
-		}
-	}
-	return false;
+	return d != LAYOUT_NONE && !w->faults[d].lossy && groups_held(w, slot, maddr, IMAGE_NOW);
 }
 
-/* What the engine cannot look into: the largest block or buffer alignment of any member. */
+/* Would redundancy give the sectors of this group if the slot did not, and does the engine know
+ * that it may trust it? */
+static bool is_redundant(const struct world *w, uint32_t slot, uint64_t group)
+{
+	const struct layout *l = &w->layout;
+	uint32_t others = 0;
+
+	if (!l->parity) {
+		for (uint32_t i = 0; i < l->copies; i++) {
+			const struct layout_place *p = &l->copy[group * l->copies + i];
+
+			others += p->slot != slot && is_readable(w, p->slot, p->maddr);
+		}
+		return others > 0;
+	}
+	for (uint32_t k = 0; k < l->slots; k++) {
+		others += k != slot && is_readable(w, k, layout_column_maddr(l, k, group));
+	}
+	return !w->needs_resync && others >= l->row_data;
+}
+
+/* What the engine cannot look into: the largest block or buffer alignment of any member; of parity
+ * what it decides about at once. */
 static uint64_t unit_sectors(const struct world *w)
 {
-	uint32_t unit = RAID_SECTOR_BYTES;
+	uint32_t unit = w->layout.parity ? RAID_PAGE_BYTES : RAID_SECTOR_BYTES;
 
-	for (uint32_t i = 0; i < w->plan.slots; i++) {
+	for (uint32_t i = 0; i < w->plan.disks; i++) {
 		unit = w->disk[i].p.block > unit ? w->disk[i].p.block : unit;
 		unit = w->disk[i].p.mem_align > unit ? w->disk[i].p.mem_align : unit;
 	}
 	return unit / RAID_SECTOR_BYTES;
 }
 
-/* The array sectors of whole units that hold the io's sector at maddr. */
+/* The groups of whole units that hold the sector at maddr; without redundancy array sectors. */
 static bool unit_of(const struct world *w, uint32_t disk, uint64_t maddr, uint64_t *from,
 		    uint64_t *to)
 {
-	uint32_t s = w->layout.sector[disk][maddr / RAID_SECTOR_BYTES];
-	uint64_t unit = unit_sectors(w);
+	const struct layout *l = &w->layout;
+	uint32_t slot = w->role[disk].slot, s = layout_sector(l, slot, maddr);
+	uint64_t unit = unit_sectors(w), g = l->parity ? layout_group(l, slot, maddr) : s;
 
-	*from = round_down_u64(s, unit);
-	*to = min_u64(*from + unit, w->layout.sectors);
-	return s != LAYOUT_NONE;
+	*from = round_down_u64(g, unit);
+	*to = min_u64(*from + unit, l->parity ? l->groups : l->sectors);
+	return slot != LAYOUT_NONE && (l->parity ? g != UINT64_MAX : s != LAYOUT_NONE);
 }
 
-/* May an io on a good disk fail in this range? Reads need another copy, and every unit fails only
+/* May an io on a good disk fail in this range? Reads need redundancy, and every unit fails only
  * once in a session, so that a retry or a repair finds its way. */
 static bool may_fail_softly(const struct world *w, uint32_t disk, uint64_t maddr, uint64_t len,
 			    bool read)
@@ -67,8 +80,9 @@ static bool may_fail_softly(const struct world *w, uint32_t disk, uint64_t maddr
 		if (!unit_of(w, disk, maddr + at, &from, &to)) {
 			return false;
 		}
-		for (uint64_t s = from; s < to; s++) {
-			if (w->immune[s] || (read && !has_good_copy(w, disk, s))) {
+		for (uint64_t g = from; g < to; g++) {
+			if (w->immune[g] || (read && (w->layout.groups == 0 ||
+						      !is_redundant(w, w->role[disk].slot, g)))) {
 				return false;
 			}
 		}
@@ -90,12 +104,12 @@ static void make_immune(struct world *w, uint32_t disk, uint64_t maddr, uint64_t
 static void add_latent(struct world *w, uint32_t disk, uint32_t most)
 {
 	struct disk *d = &w->disk[disk];
-	const struct role *r = &w->role[disk];
-	uint64_t n = prng_below(&w->rng, most + 1),
-		 blocks = (r->data_to - r->data_from) / d->p.block;
+	uint32_t slot = w->role[disk].slot;
+	uint64_t from = w->layout.data_from[slot], n = prng_below(&w->rng, most + 1),
+		 blocks = (w->layout.data_to[slot] - from) / d->p.block;
 
 	for (uint64_t i = 0; i < n && blocks > 0; i++) {
-		uint64_t maddr = r->data_from + prng_below(&w->rng, blocks) * d->p.block;
+		uint64_t maddr = from + prng_below(&w->rng, blocks) * d->p.block;
 
 		maddr = round_down_u64(maddr, d->p.block);
 		if (w->may_fail || may_fail_softly(w, disk, maddr, d->p.block, true)) {
@@ -145,7 +159,9 @@ static void draw_suffering(struct world *w, uint32_t disk)
 		}
 		break;
 	case 8:
-		add_latent(w, disk, LATENT_LOSSY_MAX);
+		if (w->role[disk].slot != LAYOUT_NONE) {
+			add_latent(w, disk, LATENT_LOSSY_MAX);
+		}
 		if (prng_one_in(&w->rng, 2)) {
 			clock_schedule(&w->clock, soon, EV_HAND_FAIL, f);
 		}
@@ -163,23 +179,57 @@ static void draw_suffering(struct world *w, uint32_t disk)
 	f->odd_in = prng_one_in(&w->rng, 10) ? 3 : 0;
 }
 
+/* Parity that may be stale gives nothing back: until the resync is over every disk is needed. */
+static bool all_needed(const struct world *w)
+{
+	return w->layout.parity > 0 && w->needs_resync;
+}
+
 static void choose_lossy(struct world *w)
 {
 	bool left[RAID_SLOTS_MAX] = {false};
 	uint32_t start = (uint32_t)prng_below(&w->rng, w->plan.slots);
 
-	for (uint32_t i = 0; i < w->plan.slots; i++) {
-		left[i] = w->role[i].in_sync && i != w->listed_disk;
-	}
 	for (uint32_t k = 0; k < w->plan.slots; k++) {
-		uint32_t i = (start + k) % w->plan.slots;
+		uint32_t d = w->holder[k];
 
-		if (!left[i] || prng_one_in(&w->rng, 3)) {
+		left[k] = d != LAYOUT_NONE && world_is_good(w, d) && !w->faults[d].lossy &&
+			  d != w->listed_disk;
+	}
+	for (uint32_t i = 0; i < w->plan.slots; i++) {
+		uint32_t k = (start + i) % w->plan.slots;
+
+		if (!left[k] || all_needed(w) || prng_one_in(&w->rng, 3)) {
 			continue;
 		}
-		left[i] = false;
-		w->faults[i].lossy = geo_enough(&w->geometry, left);
-		left[i] = !w->faults[i].lossy;
+		left[k] = false;
+		w->faults[w->holder[k]].lossy = geo_enough(&w->geometry, left);
+		left[k] = !w->faults[w->holder[k]].lossy;
+	}
+	for (uint32_t d = 0; d < w->plan.disks; d++) {
+		const struct role *r = &w->role[d];
+
+		if ((r->filling || r->twin || r->spare) && prng_one_in(&w->rng, 4)) {
+			w->faults[d].lossy = true;
+		}
+	}
+}
+
+static void draw_disk(struct world *w, uint32_t d)
+{
+	struct disk_faults *f = &w->faults[d];
+
+	f->slow = prng_one_in(&w->rng, 4) ? (uint32_t)prng_range(&w->rng, 2, 8) : 1;
+	if (!f->lossy) {
+		f->soft_left = SOFT_ERRORS_MAX;
+		if (world_is_good(w, d)) {
+			add_latent(w, d, LATENT_GOOD_MAX);
+		}
+	} else if (!prng_one_in(&w->rng, 4)) {
+		draw_suffering(w, d);
+		if (prng_one_in(&w->rng, 4)) {
+			draw_suffering(w, d);
+		}
 	}
 }
 
@@ -195,28 +245,34 @@ void faults_begin(struct world *w)
 	if (!w->faults_on) {
 		return;
 	}
-	if (w->may_fail) {
-		for (uint32_t i = 0; i < w->plan.slots; i++) {
-			w->faults[i].lossy = w->role[i].in_sync;
-		}
-	} else {
+	for (uint32_t d = 0; d < w->plan.disks && w->may_fail; d++) {
+		w->faults[d].lossy = w->role[d].member != LAYOUT_NONE;
+	}
+	if (!w->may_fail) {
 		choose_lossy(w);
 	}
-	for (uint32_t i = 0; i < w->plan.slots; i++) {
-		struct disk_faults *f = &w->faults[i];
-
-		if (!w->role[i].in_sync) {
-			continue;
+	for (uint32_t d = 0; d < w->plan.disks; d++) {
+		if (w->role[d].slot != LAYOUT_NONE) {
+			draw_disk(w, d);
 		}
-		f->slow = prng_one_in(&w->rng, 4) ? (uint32_t)prng_range(&w->rng, 2, 8) : 1;
-		if (!f->lossy) {
-			f->soft_left = SOFT_ERRORS_MAX;
-			add_latent(w, i, LATENT_GOOD_MAX);
-		} else if (!prng_one_in(&w->rng, 4)) {
-			draw_suffering(w, i);
-			if (prng_one_in(&w->rng, 4)) {
-				draw_suffering(w, i);
-			}
+	}
+}
+
+/* A rebuild or a resync is done: another disk may be lost now. Those that were lossy stay so. */
+void faults_again(struct world *w)
+{
+	bool before[PLAN_DISKS_MAX];
+
+	if (!w->faults_on || w->may_fail || prng_one_in(&w->rng, 3)) {
+		return;
+	}
+	for (uint32_t d = 0; d < w->plan.disks; d++) {
+		before[d] = w->faults[d].lossy;
+	}
+	choose_lossy(w);
+	for (uint32_t d = 0; d < w->plan.disks; d++) {
+		if (w->faults[d].lossy && !before[d] && !prng_one_in(&w->rng, 4)) {
+			draw_suffering(w, d);
 		}
 	}
 }

@@ -66,15 +66,32 @@ static void draw_raid10(struct plan *p, struct prng *rng)
 	} while (p->layout == 0x101 || !is_legal(p));
 }
 
+static void draw_parity(struct plan *p, struct prng *rng, uint32_t chunk)
+{
+	static const uint32_t layouts6[] = {0, 1, 2, 3, 4, 5, 8, 9, 10, 16, 17, 18, 19, 20};
+	uint32_t kind = (uint32_t)prng_below(rng, 10);
+
+	p->level = kind == 0 ? RAID_LEVEL_4 : kind < 6 ? RAID_LEVEL_5 : RAID_LEVEL_6;
+	p->chunk_sectors = chunk;
+	do {
+		p->slots = (uint32_t)(p->level == RAID_LEVEL_6 ? prng_range(rng, 3, 7)
+							       : prng_range(rng, 2, 6));
+		p->layout = p->level == RAID_LEVEL_4   ? 0
+			    : p->level == RAID_LEVEL_5 ? (uint32_t)prng_below(rng, 6)
+						       : layouts6[prng_below(rng, 14)];
+		p->layout = prng_one_in(rng, 2) && p->level != RAID_LEVEL_4 ? 2 : p->layout;
+	} while (!is_legal(p));
+}
+
 static void draw_shape(struct plan *p, struct prng *rng)
 {
-	static const uint32_t weights[] = {7, 13, 42, 38};
+	static const uint32_t weights[] = {4, 8, 20, 20, 48};
 	static const uint32_t chunks[] = {8, 16, 32, 128};
 	static const enum sb_version versions[] = {SB_V1_0, SB_V1_1, SB_V1_2, SB_V1_2};
 	uint32_t chunk = chunks[prng_below(rng, 4)];
 
 	p->version = versions[prng_below(rng, 4)];
-	switch (prng_weighted(rng, weights, 4)) {
+	switch (prng_weighted(rng, weights, 5)) {
 	case 0:
 		p->level = RAID_LEVEL_LINEAR;
 		p->slots = (uint32_t)prng_range(rng, 1, 4);
@@ -91,15 +108,27 @@ static void draw_shape(struct plan *p, struct prng *rng)
 		p->slots = (uint32_t)(prng_one_in(rng, 12) ? prng_range(rng, 5, 8)
 							   : prng_range(rng, 2, 4));
 		break;
-	default:
+	case 3:
 		p->level = RAID_LEVEL_10;
 		p->chunk_sectors = chunk;
 		draw_raid10(p, rng);
 		break;
+	default:
+		draw_parity(p, rng, chunk);
+		break;
 	}
 	p->assume_clean = !prng_one_in(rng, 7);
 	p->shuffle_dev_numbers = prng_one_in(rng, 3);
-	p->max_dev = prng_one_in(rng, 5) ? 384 : 0;
+	p->max_dev = prng_one_in(rng, 8) ? 384 : 0;
+	if (p->level < RAID_LEVEL_1) {
+		return;
+	}
+	p->bitmap = prng_one_in(rng, 2);
+	p->bitmap_chunk_bytes = prng_one_in(rng, 4) ? 0 : (uint32_t)(4096 << prng_below(rng, 5));
+	if (!p->max_dev && prng_one_in(rng, 2)) {
+		p->spares = prng_one_in(rng, 3) ? (uint32_t)prng_range(rng, 1, 2) : 0;
+		p->blanks = (uint32_t)prng_below(rng, 3);
+	}
 }
 
 static void draw_disks(struct plan *p, struct prng *rng)
@@ -114,15 +143,18 @@ static void draw_disks(struct plan *p, struct prng *rng)
 	uint64_t sectors = prng_log_range(rng, 128, redundant ? 1500 : 3000);
 
 	p->data_offset_sectors = p->version == SB_V1_0 ? 0 : offsets[prng_below(rng, 5)];
-	p->spare = redundant && prng_one_in(rng, 8);
-	p->disks = p->slots + p->spare;
+	p->disks = p->slots + p->spares + p->blanks;
+	if (p->bitmap && p->data_offset_sectors == 32) {
+		p->data_offset_sectors = 64;
+	}
 	for (uint32_t i = 0; i < p->disks; i++) {
 		struct disk_params *d = &p->disk[i];
 		uint64_t own = equal ? sectors : sectors + prng_below(rng, sectors + 1);
 
 		own = round_up_u64(max_u64(own, least), 8);
+		own += i >= p->slots ? sectors + 64 : 0; /* whoever joins later is large enough */
 		d->block = blocks == 2 || (blocks == 3 && prng_one_in(rng, 2)) ? 4096 : 512;
-		d->size_bytes = (own + p->data_offset_sectors + 40) * RAID_SECTOR_BYTES;
+		d->size_bytes = (own + p->data_offset_sectors + 72) * RAID_SECTOR_BYTES;
 		if (d->block == 512 && prng_one_in(rng, 3)) {
 			d->size_bytes += prng_below(rng, 8) * RAID_SECTOR_BYTES;
 		}
@@ -135,6 +167,7 @@ static void draw_disks(struct plan *p, struct prng *rng)
 		d->rotational = prng_one_in(rng, 3);
 	}
 	p->bad_list = redundant && p->assume_clean &&
+		      (p->level == RAID_LEVEL_1 || p->level == RAID_LEVEL_10) &&
 		      prng_one_in(rng, p->profile == PLAN_BEYOND ? 3 : 10);
 }
 
@@ -167,6 +200,9 @@ static void draw_load(struct plan *p, struct prng *rng)
 	p->fua_in = (uint32_t)prng_log_range(rng, 2, 32);
 	p->latency_ns = prng_log_range(rng, 10 * 1000, 4 * 1000 * 1000);
 	p->batch_max = (uint32_t)prng_log_range(rng, 1, 64);
+	p->actions = p->level >= RAID_LEVEL_1 && !prng_one_in(rng, 3)
+			     ? (uint32_t)prng_log_range(rng, 1, 12)
+			     : 0;
 }
 
 void plan_draw(struct plan *p, enum plan_profile profile, struct prng *rng)
@@ -186,14 +222,15 @@ void plan_describe(const struct plan *p, char *out, size_t room)
 	char layout[32];
 	int n = snprintf(
 		out, room,
-		"%s: %s layout %s (0x%x) chunk %u slots %u metadata 1.%d offset %u%s%s%s%s; frags "
-		"%u "
+		"%s: %s layout %s (0x%x) chunk %u slots %u metadata 1.%d offset %u%s%s%s%s "
+		"spares %u blanks %u bitmap %d/%u; frags %u "
 		"buffers %llu safe %u ms deadlines %u/%u ms; %u clients x %u; disks",
 		plan_profile_name(p->profile), geo_level_name(p->level),
 		geo_layout_name(p->level, p->layout, layout), p->layout, p->chunk_sectors, p->slots,
 		(int)p->version, (unsigned)p->data_offset_sectors,
 		p->assume_clean ? "" : " unsynced", p->max_dev ? " long-sb" : "",
-		p->spare ? " spare" : "", p->bad_list ? " bad-list" : "", p->limits.frags,
+		p->bad_list ? " bad-list" : "", p->shuffle_dev_numbers ? " shuffled" : "",
+		p->spares, p->blanks, p->bitmap, p->bitmap_chunk_bytes, p->limits.frags,
 		(unsigned long long)p->limits.buffer_bytes, p->limits.safe_mode_ms,
 		p->limits.read_deadline_ms, p->limits.write_deadline_ms, p->clients, p->depth);
 

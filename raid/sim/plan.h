@@ -14,7 +14,7 @@
 #include "raid/sim/disk.h"
 #include "raid/sim/prng.h"
 
-enum { PLAN_DISKS_MAX = 10, PLAN_OPS = 6 };
+enum { PLAN_DISKS_MAX = 12, PLAN_OPS = 6 };
 
 enum plan_profile {
 	PLAN_ANY,     /* draw one of the others */
@@ -39,10 +39,13 @@ struct plan {
 	bool assume_clean;
 	bool shuffle_dev_numbers; /* dev_number is not the slot */
 	uint32_t max_dev;	  /* 0: as created; else a longer role table */
-	bool spare;		  /* one more disk that must never be touched */
+	uint32_t spares;	  /* disks that are spares from the start */
+	uint32_t blanks;	  /* disks that nobody has used yet */
 	bool bad_list;		  /* a member has ranges in its bad-block log */
+	bool bitmap;
+	uint32_t bitmap_chunk_bytes;
 
-	uint32_t disks; /* slots first, then the spare */
+	uint32_t disks; /* slots first, then spares, then blanks */
 	struct disk_params disk[PLAN_DISKS_MAX];
 
 	struct raid_limits limits;
@@ -55,6 +58,7 @@ struct plan {
 	uint32_t unaligned_in, hot_in, fua_in; /* one in … */
 	uint64_t latency_ns;
 	uint32_t batch_max; /* inputs per step */
+	uint32_t actions;   /* commands of an administrator in a session, at most */
 };
 
 void plan_draw(struct plan *p, enum plan_profile profile, struct prng *rng);

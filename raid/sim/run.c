@@ -10,75 +10,101 @@
 
 #define ULL(x) ((unsigned long long)(x))
 
-/* Members that must still be in sync after the power comes back. One that began the session an
- * event behind may be two behind after the next crash, and md's rule drops it: no data is at risk.
- */
-static void note_good(const struct world *w, bool must[PLAN_DISKS_MAX])
+/* Slots that must still be held after the power comes back. Not that of a member that began the
+ * session an event behind: it may be two behind after the next crash, and md's rule drops it: no
+ * data is at risk. Not that of one whose replacement was about to take over, by name; but somebody
+ * must hold it. */
+static void note_good(const struct world *w, bool must[LAYOUT_SLOTS_MAX])
 {
-	for (uint32_t i = 0; i < w->plan.disks; i++) {
-		must[i] = world_is_good(w, i) && !w->faults[i].lossy && !w->role[i].lagging;
+	for (uint32_t k = 0; k < w->plan.slots; k++) {
+		uint32_t d = w->holder[k];
+
+		must[k] = d != LAYOUT_NONE && world_is_good(w, d) && !w->faults[d].lossy &&
+			  !w->role[d].lagging;
 	}
+}
+
+static bool decide(struct world *w, struct assembly *as)
+{
+	struct asm_options opt = {.force_write = true};
+	bool all[PLAN_DISKS_MAX];
+
+	memset(all, true, sizeof all);
+	session_judge(w, all, as);
+	w->forced = false;
+	if (as->decision == ASM_START) {
+		return true;
+	}
+	/* Dirty and degraded: the owner insists, as long as nothing else is wrong. */
+	if (!w->layout.parity || !geo_enough(&w->geometry, as->present) || as->degraded == 0) {
+		return false;
+	}
+	asm_decide(w->candidate, w->candidates, &opt, as);
+	w->forced = as->decision == ASM_START;
+	return w->forced;
 }
 
 /* Judge what the last session left behind, with all disks on the table. Returns false if the array
  * is lost, which only faults beyond the budget may bring about. */
-static bool judge(struct world *w, const bool must[PLAN_DISKS_MAX], bool in_sync[PLAN_DISKS_MAX])
+static bool judge(struct world *w, const bool must[LAYOUT_SLOTS_MAX])
 {
-	bool all[PLAN_DISKS_MAX];
 	struct assembly *as = w->assembly;
 
-	memset(all, true, sizeof all);
-	memset(in_sync, 0, PLAN_DISKS_MAX);
 	for (uint32_t i = 0; i < w->plan.disks; i++) {
 		memset(w->disk[i].bad, 0, w->disk[i].blocks);
 	}
-	session_repair_torn(w);
-	session_judge(w, all, as);
-	if (as->decision != ASM_START) {
+	offline_repair_torn(w);
+	if (!decide(w, as)) {
 		if (!w->may_fail) {
 			sim_fail("the array is lost: %s", as->why);
 		}
 		return false;
 	}
-	for (uint32_t m = 0; m < as->members; m++) {
-		uint32_t d = w->disk_of[m];
-
-		in_sync[d] = as->member[m].verdict == ASM_IN_SYNC;
-		w->role[d].in_sync = in_sync[d];
-		w->role[d].failed = false;
-		w->role[d].lagging = as->member[m].sb.events < as->events;
-		if (must[d] && !in_sync[d]) {
-			sim_fail("disk %u, a good member, is lost after the restart: %s (%s)", d,
-				 asm_verdict_name(as->member[m].verdict), as->member[m].why);
+	roles_assembled(w, as);
+	for (uint32_t k = 0; k < w->plan.slots; k++) {
+		if (must[k] && (w->holder[k] == LAYOUT_NONE || !world_is_good(w, w->holder[k]))) {
+			sim_fail("slot %u, which had a good member, is lost after the restart", k);
 		}
 	}
+	if (w->forced) {
+		offline_forced(w);
+	}
+	bits_check_crash(w, as);
 	verify_disks(w, "after the session");
 	return true;
 }
 
 /* Which disks are there this time. One that is left out is lost as soon as the others go on. */
-static void choose_offered(struct world *w, const bool in_sync[PLAN_DISKS_MAX],
-			   bool offered[PLAN_DISKS_MAX])
+static void choose_offered(struct world *w, bool offered[PLAN_DISKS_MAX])
 {
 	bool left[RAID_SLOTS_MAX] = {false};
 	uint32_t i = (uint32_t)prng_below(&w->rng, w->plan.disks);
 
 	memset(offered, 0, PLAN_DISKS_MAX);
-	memset(offered, true, w->plan.disks);
+	for (uint32_t d = 0; d < w->plan.disks; d++) {
+		offered[d] = w->has_sb[d];
+	}
 	if (w->plan.profile == PLAN_CALM || !prng_one_in(&w->rng, 5)) {
 		return;
 	}
 	/* Whoever takes away the only member that knows the latest has to be told the truth by
-	 * hand afterwards. */
-	for (uint32_t k = 0; k < w->plan.slots; k++) {
-		if (in_sync[k] && w->role[k].lagging) {
+	 * hand afterwards. And a dirty array of parity does not start without a member. */
+	for (uint32_t d = 0; d < w->plan.disks; d++) {
+		if (w->role[d].in_sync && w->role[d].lagging) {
 			return;
 		}
 	}
-	for (uint32_t k = 0; k < w->plan.slots; k++) {
-		left[k] = in_sync[k] && k != i && k != w->listed_disk;
+	if (w->layout.parity && w->assembly->resync_offset != SB_IN_SYNC) {
+		return;
 	}
-	offered[i] = i < w->plan.slots && !geo_enough(&w->geometry, left);
+	for (uint32_t k = 0; k < w->plan.slots; k++) {
+		uint32_t d = w->holder[k];
+
+		left[k] = d != LAYOUT_NONE && world_is_good(w, d) && d != i && d != w->listed_disk;
+	}
+	if (w->role[i].in_sync) {
+		offered[i] = !geo_enough(&w->geometry, left);
+	}
 }
 
 /* Run until the power fails or nothing is left to do; returns whether it failed. */
@@ -148,6 +174,7 @@ static void begin(struct world *w, const bool offered[PLAN_DISKS_MAX], bool read
 
 	memcpy(before, w->read_from, sizeof before);
 	session_begin(w, offered, read_only);
+	admin_begin(w);
 	for (uint32_t i = 0; i < w->plan.disks; i++) {
 		w->read_from[i] = w->role[i].in_sync;
 	}
@@ -158,12 +185,12 @@ static void begin(struct world *w, const bool offered[PLAN_DISKS_MAX], bool read
 }
 
 /* One session. Returns whether the array is still there afterwards. */
-static bool session(struct world *w, bool in_sync[PLAN_DISKS_MAX])
+static bool session(struct world *w)
 {
-	bool offered[PLAN_DISKS_MAX], must[PLAN_DISKS_MAX];
+	bool offered[PLAN_DISKS_MAX], must[LAYOUT_SLOTS_MAX];
 	bool read_only = prng_one_in(&w->rng, 16);
 
-	choose_offered(w, in_sync, offered);
+	choose_offered(w, offered);
 	begin(w, offered, read_only);
 	workload_begin(w, (uint32_t)prng_log_range(&w->rng, 4, 400));
 	if (work(w) || prng_one_in(&w->rng, 3)) {
@@ -173,28 +200,50 @@ static bool session(struct world *w, bool in_sync[PLAN_DISKS_MAX])
 		stop(w);
 		note_good(w, must);
 	}
-	return judge(w, must, in_sync);
+	return judge(w, must);
 }
 
-/* Faults stop, and everything must come to its end: the array reads back whole and stops clean. */
+static void wait_for_sync(struct world *w)
+{
+	uint64_t end = w->clock.now_ns + 4000 * SIM_S;
+	static struct raid_status st;
+
+	for (raid_get_status(w->array, &st); st.sync.action != RAID_SYNC_IDLE;
+	     raid_get_status(w->array, &st)) {
+		if (w->clock.now_ns > end) {
+			sim_fail("no disk fails any more, and the %s does not come to its end",
+				 st.sync.action == RAID_SYNC_RESYNC ? "resync" : "rebuild");
+		}
+		world_turn(w);
+	}
+	roles_refresh(w);
+	if (w->needs_resync && !w->may_fail) {
+		sim_fail("no disk fails any more, nothing runs, and a resync is still needed");
+	}
+}
+
+/* Faults stop, and everything must come to its end: what has to be resynced or rebuilt is, silent
+ * damage is found, the array reads back whole and stops clean. */
 static void liveness(struct world *w)
 {
-	bool all[PLAN_DISKS_MAX] = {false}, in_sync[PLAN_DISKS_MAX], must[PLAN_DISKS_MAX];
+	bool offered[PLAN_DISKS_MAX] = {false}, must[LAYOUT_SLOTS_MAX];
 
-	memset(all, true, w->plan.disks);
-	begin(w, all, false);
+	memcpy(offered, w->has_sb, sizeof offered);
+	begin(w, offered, false);
 	workload_begin(w, (uint32_t)prng_log_range(&w->rng, 4, 100));
 	work(w);
 	come_to_rest(w);
+	wait_for_sync(w);
+	read_everything(w);
+	scrub(w);
 	read_everything(w);
 	stop(w);
 	note_good(w, must);
-	judge(w, must, in_sync);
+	judge(w, must);
 }
 
 void run_seed(struct world *w, uint64_t seed, enum plan_profile profile, bool verbose)
 {
-	bool in_sync[PLAN_DISKS_MAX];
 	struct plan plan;
 
 	trace_begin(&w->trace, seed, plan_profile_name(profile), verbose);
@@ -205,16 +254,20 @@ void run_seed(struct world *w, uint64_t seed, enum plan_profile profile, bool ve
 		printf("plan: %s\n", w->trace.plan);
 	}
 	world_init(w, &plan, seed);
-	memset(in_sync, 0, sizeof in_sync);
-	memset(in_sync, true, plan.slots);
-	memcpy(w->read_from, in_sync, sizeof in_sync);
+	if (!session_can_run(w)) {
+		w->stats.skipped++;
+		world_free(w);
+		return;
+	}
+	for (uint32_t d = 0; d < plan.disks; d++) {
+		w->read_from[d] = w->role[d].in_sync;
+	}
 	for (uint32_t round = 0; round < plan.rounds; round++) {
-		if (!session(w, in_sync)) {
+		if (!session(w)) {
 			break;
 		}
-		if (prng_one_in(&w->rng, 3)) {
-			session_offline_resync(w);
-			memset(in_sync, true, plan.slots);
+		if (prng_one_in(&w->rng, 4)) {
+			offline_resync(w);
 		}
 		if (round + 1 == plan.rounds) {
 			liveness(w);

@@ -273,7 +273,7 @@ static void source_of_a_repair_hangs(struct world *w)
 		p.assume_clean = !unsynced;
 		story_world(w, &p);
 		story_start(w);
-		w->disk[0].bad[(w->role[0].data_from + 8 * KIB) / 512] = DISK_BAD_READ;
+		w->disk[0].bad[(w->layout.data_from[0] + 8 * KIB) / 512] = DISK_BAD_READ;
 		w->script = reads_hang_long;
 		w->script_arg = 1;
 		for (uint32_t i = 0; i < 4; i++) {
@@ -303,7 +303,7 @@ static void a_member_fails_by_the_rate_of_its_errors(struct world *w)
 	story_world(w, &p);
 	story_start(w);
 	for (uint64_t i = 0; i < 20; i++) {
-		w->disk[0].bad[(w->role[0].data_from + i * 4 * KIB) / 512] = DISK_BAD_READ;
+		w->disk[0].bad[(w->layout.data_from[0] + i * 4 * KIB) / 512] = DISK_BAD_READ;
 		if (i == 10) {
 			EXPECT(w->events_of[0][RAID_EV_MEMBER_FAILED] == 0);
 			story_lossy(w, 0);
@@ -326,7 +326,7 @@ static void listed_on_the_last_copy(struct world *w)
 	EXPECT(w->listed_disk != LAYOUT_NONE);
 	story_start_without(w, 1 - w->listed_disk);
 	w->may_fail = true;
-	while (!w->listed[w->listed_disk][w->role[w->listed_disk].data_from / 512 + bad]) {
+	while (!w->listed[w->listed_disk][w->layout.data_from[0] / 512 + bad]) {
 		bad++;
 	}
 	EXPECT(story_do(w, RAID_OP_READ, 0, bad * 512, 512) == -EIO);

@@ -257,7 +257,7 @@ static void an_array_found_dirty_is_never_written_clean(struct world *w)
 	EXPECT(verify_durable_sb(w, 0)->resync_offset == 0);
 	story_stop(w);
 	EXPECT(w->assembly->resync_offset == 0);
-	session_offline_resync(w);
+	offline_resync(w);
 	story_start(w);
 	raid_get_status(w->array, &st);
 	EXPECT(!st.needs_resync && st.state == RAID_ARRAY_CLEAN);
@@ -288,7 +288,7 @@ static void chosen_copy_unreadable_moves_for_good(struct world *w)
 	p.assume_clean = false;
 	story_world(w, &p);
 	story_start(w);
-	maddr = w->role[0].data_from + 8 * KIB;
+	maddr = w->layout.data_from[0] + 8 * KIB;
 	w->disk[0].bad[maddr / 512] = DISK_BAD_READ;
 	for (int i = 0; i < 4; i++) {
 		EXPECT(story_do(w, RAID_OP_READ, 0, 8 * KIB, 4 * KIB) == 0);
@@ -328,7 +328,7 @@ static void read_error_is_repaired(struct world *w)
 	story_world(w, &p);
 	story_start(w);
 	for (uint32_t i = 0; i < 2; i++) {
-		d = w->layout.copy[i].disk;
+		d = w->layout.copy[i].slot;
 		maddr = w->layout.copy[i].maddr;
 		w->disk[d].bad[maddr / 512] = DISK_BAD_READ;
 		for (int k = 0; k < 8; k++) {
@@ -338,8 +338,8 @@ static void read_error_is_repaired(struct world *w)
 		EXPECT(w->events_of[d][RAID_EV_READ_REPAIRED] <= 1);
 		w->disk[d].bad[maddr / 512] = 0;
 	}
-	EXPECT(w->events_of[w->layout.copy[0].disk][RAID_EV_READ_REPAIRED] +
-		       w->events_of[w->layout.copy[1].disk][RAID_EV_READ_REPAIRED] >
+	EXPECT(w->events_of[w->layout.copy[0].slot][RAID_EV_READ_REPAIRED] +
+		       w->events_of[w->layout.copy[1].slot][RAID_EV_READ_REPAIRED] >
 	       0);
 	story_verify(w);
 }
@@ -374,7 +374,7 @@ static void member_fails_while_it_is_repaired(struct world *w)
 		EXPECT(story_do(w, RAID_OP_WRITE, 0, 64 * KIB, 4 * KIB) == 0);
 		story_lossy(w, 0);
 		w->script = flush_fails_with_repair;
-		w->disk[0].bad[(w->role[0].data_from + 4 * KIB) / 512] = DISK_BAD_READ;
+		w->disk[0].bad[(w->layout.data_from[0] + 4 * KIB) / 512] = DISK_BAD_READ;
 		id = story_submit(w, 1, RAID_OP_FLUSH, 0, 0, 0);
 		for (int k = 0; k < 4; k++) {
 			EXPECT(story_do(w, RAID_OP_READ, 0, 4 * KIB, 4 * KIB) == 0);

@@ -9,17 +9,10 @@
 #include "raid/base/bytes.h"
 #include "raid/base/check.h"
 #include "raid/create.h"
+#include "raid/sim/column.h"
 #include "raid/sim/world.h"
 
 enum { LISTED_RANGES_MAX = 4 };
-
-static void write_superblock(struct world *w, uint32_t i, const struct sb *sb)
-{
-	uint8_t buf[SB_BYTES_MAX];
-	uint32_t len = sb_encode(sb, w->disk[i].p.block, buf);
-
-	disk_poke(&w->disk[i], sb->super_offset * RAID_SECTOR_BYTES, buf, len);
-}
 
 static void plan_array(struct world *w, struct create_plan *out)
 {
@@ -29,7 +22,8 @@ static void plan_array(struct world *w, struct create_plan *out)
 
 	CHECK(cp);
 	cp->level = p->level;
-	cp->have_layout = p->level == RAID_LEVEL_0 || p->level == RAID_LEVEL_10;
+	cp->have_layout = p->level != RAID_LEVEL_1 && p->level != RAID_LEVEL_LINEAR &&
+			  p->level != RAID_LEVEL_4;
 	cp->layout = p->layout;
 	cp->chunk_sectors = p->chunk_sectors;
 	cp->version = p->version;
@@ -38,8 +32,11 @@ static void plan_array(struct world *w, struct create_plan *out)
 	cp->assume_clean = p->assume_clean;
 	prng_fill(&w->rng, cp->set_uuid, sizeof cp->set_uuid);
 	cp->ctime_s = w->wall_s;
+	cp->bitmap = p->bitmap;
+	cp->bitmap_chunk_bytes = p->bitmap_chunk_bytes;
 	cp->slots = p->slots;
-	for (uint32_t i = 0; i < p->slots; i++) {
+	cp->spares = p->spares;
+	for (uint32_t i = 0; i < p->slots + p->spares; i++) {
 		cp->dev[i].dev_sectors = w->disk[i].p.size_bytes / RAID_SECTOR_BYTES;
 		cp->dev[i].logical_block = w->disk[i].p.block;
 		prng_fill(&w->rng, cp->dev[i].device_uuid, 16);
@@ -102,14 +99,28 @@ static void write_bad_list(struct world *w, uint32_t i, struct sb *sb)
 	w->listed_disk = i;
 }
 
+static void write_bitmap(struct world *w, uint32_t i, const struct create_plan *cp)
+{
+	uint64_t bytes = (uint64_t)cp->bitmap_sectors * RAID_SECTOR_BYTES;
+	uint8_t *area = malloc(bytes);
+	const struct sb *sb = &cp->sb[i];
+
+	CHECK(area);
+	create_bitmap_bytes(cp, 0, area, (uint32_t)bytes);
+	disk_poke(&w->disk[i],
+		  (uint64_t)((int64_t)sb->super_offset + sb->bitmap_offset) * RAID_SECTOR_BYTES,
+		  area, bytes);
+	free(area);
+}
+
 static void write_metadata(struct world *w)
 {
 	struct create_plan *cp = calloc(1, sizeof *cp);
-	uint32_t n = w->plan.slots;
+	uint32_t n = w->plan.slots + w->plan.spares;
 
 	CHECK(cp);
 	plan_array(w, cp);
-	if (w->plan.shuffle_dev_numbers) {
+	if (w->plan.shuffle_dev_numbers && cp->sync != CREATE_BUILD && w->plan.spares == 0) {
 		shuffle_numbers(w, cp);
 	}
 	for (uint32_t i = 0; i < n && w->plan.max_dev; i++) {
@@ -119,103 +130,108 @@ static void write_metadata(struct world *w)
 	}
 	w->listed_disk = LAYOUT_NONE;
 	if (w->plan.bad_list) {
-		uint32_t i = (uint32_t)prng_below(&w->rng, n);
+		uint32_t i = (uint32_t)prng_below(&w->rng, w->plan.slots);
 
 		write_bad_list(w, i, &cp->sb[i]);
 	}
 	for (uint32_t i = 0; i < n; i++) {
-		w->birth[i] = cp->sb[i];
-		write_superblock(w, i, &cp->sb[i]);
-	}
-	if (w->plan.spare) {
-		struct sb spare = cp->sb[0];
-
-		spare.dev_number = n + 2;
-		spare.dev_roles[spare.dev_number] = SB_ROLE_SPARE;
-		spare.feature_map &= ~(uint32_t)SB_FEATURE_BAD_BLOCKS;
-		prng_fill(&w->rng, spare.device_uuid, sizeof spare.device_uuid);
-		spare.data_size = 0;
-		if (spare.version == SB_V1_0) {
-			spare.super_offset =
-				(w->disk[n].p.size_bytes / RAID_SECTOR_BYTES - 16) & ~UINT64_C(7);
-			spare.data_size = spare.super_offset - 16;
-		} else {
-			spare.data_size =
-				w->disk[n].p.size_bytes / RAID_SECTOR_BYTES - spare.data_offset;
+		if (cp->bitmap_sectors > 0 && i < w->plan.slots) {
+			write_bitmap(w, i, cp);
 		}
-		write_superblock(w, n, &spare);
+		offline_write_sb(w, i, &cp->sb[i]);
 	}
 	free(cp);
 }
 
-static void init_layout(struct world *w, const struct assembly *as)
+static void poke_slot(struct world *w, uint32_t slot, uint64_t maddr, const uint8_t *data)
 {
-	const struct geometry *g = &as->geometry;
-	struct layout *l = &w->layout;
-	uint64_t len;
+	uint8_t wrong[RAID_SECTOR_BYTES];
+	uint32_t d = w->holder[slot];
 
-	l->sectors = g->array_sectors;
-	l->copies = g->copies;
-	l->copy = calloc(l->sectors * l->copies, sizeof *l->copy);
-	CHECK(l->copy);
-	for (uint32_t i = 0; i < w->plan.disks; i++) {
-		uint64_t n = w->disk[i].p.size_bytes / RAID_SECTOR_BYTES;
-
-		l->sector[i] = malloc(n * sizeof(uint32_t));
-		CHECK(l->sector[i]);
-		memset(l->sector[i], 0xff, n * sizeof(uint32_t));
+	if (d == LAYOUT_NONE) {
+		return;
 	}
-	for (uint64_t addr = 0; addr < l->sectors * RAID_SECTOR_BYTES; addr += len) {
-		struct geo_piece piece;
-
-		geo_map(g, addr, l->sectors * RAID_SECTOR_BYTES - addr, &piece);
-		len = piece.len;
-		CHECK(len > 0 && len % RAID_SECTOR_BYTES == 0 && piece.copies == l->copies);
-		for (uint64_t at = 0; at < len; at += RAID_SECTOR_BYTES) {
-			uint64_t s = (addr + at) / RAID_SECTOR_BYTES;
-
-			for (uint32_t i = 0; i < piece.copies; i++) {
-				uint32_t d = piece.copy[i].slot;
-				uint64_t maddr = piece.copy[i].maddr + at;
-
-				l->copy[s * l->copies + i].disk = d;
-				l->copy[s * l->copies + i].maddr = maddr;
-				if (maddr + RAID_SECTOR_BYTES > w->disk[d].p.size_bytes ||
-				    l->sector[d][maddr / RAID_SECTOR_BYTES] != LAYOUT_NONE) {
-					sim_fail("the map puts two sectors into one place, or one "
-						 "outside a member: array sector %llu",
-						 (unsigned long long)s);
-				}
-				l->sector[d][maddr / RAID_SECTOR_BYTES] = (uint32_t)s;
-			}
-		}
+	if (w->listed[d][maddr / RAID_SECTOR_BYTES] ||
+	    (maddr - w->layout.data_from[slot]) / RAID_SECTOR_BYTES >= w->held_sectors[slot]) {
+		memset(wrong, 0xBB, sizeof wrong); /* stale, or not built yet */
+		data = wrong;
 	}
+	disk_poke(&w->disk[d], maddr, data, RAID_SECTOR_BYTES);
 }
 
 /* Copies are equal if the array was created so, else each has its own bytes. */
-static void fill_data(struct world *w)
+static void fill_copies(struct world *w)
 {
 	const struct layout *l = &w->layout;
 	bool equal = w->plan.assume_clean || l->copies == 1;
 	uint8_t data[RAID_SECTOR_BYTES];
 
-	oracle_init(&w->oracle, l->sectors);
 	for (uint64_t s = 0; s < l->sectors; s++) {
 		for (uint32_t i = 0; i < l->copies; i++) {
-			uint32_t d = l->copy[s * l->copies + i].disk;
-			uint64_t maddr = l->copy[s * l->copies + i].maddr;
+			const struct layout_place *p = &l->copy[s * l->copies + i];
 
 			if (i == 0 || !equal) {
 				prng_fill(&w->rng, data, sizeof data);
 				oracle_add_initial(&w->oracle, s, data);
 			}
-			disk_poke(&w->disk[d], maddr, data, sizeof data);
-			if (w->listed[d][maddr / RAID_SECTOR_BYTES]) {
-				uint8_t stale[RAID_SECTOR_BYTES];
+			poke_slot(w, p->slot, p->maddr, data);
+		}
+	}
+}
 
-				memset(stale, 0xBB, sizeof stale);
-				disk_poke(&w->disk[d], maddr, stale, sizeof stale);
-			}
+/* A slot that is to be built holds nothing yet: its data are what parity says, so parity is right.
+ * If parity itself is to be computed it may be anything. */
+static void fill_column(struct world *w, uint64_t g)
+{
+	const struct layout *l = &w->layout;
+	uint8_t data[RAID_SLOTS_MAX][RAID_SECTOR_BYTES], p[RAID_SECTOR_BYTES], q[RAID_SECTOR_BYTES];
+	struct column c = {.row = layout_row(l, g)};
+	uint32_t s[LAYOUT_SLOTS_MAX];
+
+	layout_group_sectors(l, g, s);
+	for (uint32_t d = 0; d < l->row_data; d++) {
+		uint32_t slot = c.row->slot[d];
+
+		prng_fill(&w->rng, data[d], RAID_SECTOR_BYTES);
+		c.data[d] = data[d];
+		oracle_add_initial(&w->oracle, s[d], data[d]);
+		poke_slot(w, slot, layout_column_maddr(l, slot, g), data[d]);
+	}
+	column_parity(&c, p, l->parity == 2 ? q : NULL);
+	if (w->needs_resync) {
+		prng_fill(&w->rng, p, 64);
+		prng_fill(&w->rng, q, 64);
+	}
+	poke_slot(w, c.row->p, layout_column_maddr(l, c.row->p, g), p);
+	if (l->parity == 2) {
+		poke_slot(w, c.row->q, layout_column_maddr(l, c.row->q, g), q);
+	}
+}
+
+static void fill_data(struct world *w)
+{
+	oracle_init(&w->oracle, w->layout.sectors);
+	if (!w->layout.parity) {
+		fill_copies(w);
+	}
+	for (uint64_t g = 0; g < w->layout.groups && w->layout.parity; g++) {
+		fill_column(w, g);
+	}
+}
+
+static void init_disks(struct world *w)
+{
+	const struct plan *plan = &w->plan;
+
+	for (uint32_t i = 0; i < plan->disks; i++) {
+		disk_init(&w->disk[i], &plan->disk[i]);
+		w->listed[i] = calloc(plan->disk[i].size_bytes / RAID_SECTOR_BYTES, 1);
+		CHECK(w->listed[i]);
+		w->number[i] = LAYOUT_NONE;
+		if (i >= plan->slots) {
+			/* What spares hold is not what anybody wants to read. */
+			memset(w->disk[i].now, 0x5A, plan->disk[i].size_bytes);
+			memset(w->disk[i].durable, 0x5A, plan->disk[i].size_bytes);
 		}
 	}
 }
@@ -223,14 +239,16 @@ static void fill_data(struct world *w)
 void world_init(struct world *w, const struct plan *plan, uint64_t seed)
 {
 	bool all[PLAN_DISKS_MAX];
-	struct assembly *as = calloc(1, sizeof *as);
+	uint64_t dev_sectors[LAYOUT_SLOTS_MAX];
+	struct assembly *as;
 
-	CHECK(as);
 	if (!w->candidate) {
-		w->candidate = calloc(PLAN_DISKS_MAX, sizeof *w->candidate);
+		w->candidate = calloc(RAID_MEMBERS_MAX, sizeof *w->candidate);
 		w->assembly = calloc(1, sizeof *w->assembly);
-		CHECK(w->candidate && w->assembly);
+		w->added = calloc(1, sizeof *w->added);
+		CHECK(w->candidate && w->assembly && w->added);
 	}
+	as = w->assembly;
 	memset((char *)w + offsetof(struct world, plan), 0,
 	       sizeof *w - offsetof(struct world, plan));
 	w->plan = *plan;
@@ -241,24 +259,29 @@ void world_init(struct world *w, const struct plan *plan, uint64_t seed)
 	list_init(&w->ops);
 	list_init(&w->backlog);
 	list_init(&w->graveyard);
-	for (uint32_t i = 0; i < plan->disks; i++) {
-		disk_init(&w->disk[i], &plan->disk[i]);
-		w->listed[i] = calloc(plan->disk[i].size_bytes / RAID_SECTOR_BYTES, 1);
-		CHECK(w->listed[i]);
-		all[i] = true;
-	}
+	memset(all, true, sizeof all);
+	init_disks(w);
 	write_metadata(w);
 	session_judge(w, all, as);
 	if (as->decision != ASM_START) {
 		sim_fail("a new array does not assemble: %s", as->why);
 	}
 	w->geometry = as->geometry;
-	init_layout(w, as);
-	fill_data(w);
-	w->immune = calloc(w->layout.sectors, 1);
+	for (uint32_t k = 0; k < plan->slots; k++) {
+		dev_sectors[k] = plan->disk[k].size_bytes / RAID_SECTOR_BYTES;
+		w->geometry.p.slot[k].data_offset_sectors = w->own[k].data_offset;
+	}
+	layout_init(&w->layout, &w->geometry, dev_sectors);
+	w->immune = calloc(w->layout.sectors + w->layout.groups, 1);
 	w->troubled = calloc(w->layout.sectors, 1);
-	CHECK(w->immune && w->troubled);
-	free(as);
+	w->stale = calloc(w->layout.groups + 1, 1);
+	CHECK(w->immune && w->troubled && w->stale);
+	roles_assembled(w, as);
+	w->needs_resync = as->resync_offset != SB_IN_SYNC;
+	fill_data(w);
+	if (w->layout.groups > 0) {
+		bits_check_crash(w, as);
+	}
 }
 
 void world_free(struct world *w)
@@ -275,11 +298,11 @@ void world_free(struct world *w)
 	for (uint32_t i = 0; i < w->plan.disks; i++) {
 		disk_free(&w->disk[i]);
 		free(w->listed[i]);
-		free(w->layout.sector[i]);
 	}
-	free(w->layout.copy);
+	layout_free(&w->layout);
 	free(w->immune);
 	free(w->troubled);
+	free(w->stale);
 	oracle_free(&w->oracle);
 	clock_free(&w->clock);
 }

@@ -154,10 +154,12 @@ void story_verify(struct world *w)
 
 static void judge(struct world *w)
 {
-	for (uint32_t i = 0; i < w->plan.disks; i++) {
-		w->role[i].in_sync = story_in_sync(w, i);
-		w->role[i].failed = false;
-	}
+	bool all[PLAN_DISKS_MAX];
+
+	memset(all, true, sizeof all);
+	session_judge(w, all, w->assembly);
+	roles_assembled(w, w->assembly);
+	bits_check_crash(w, w->assembly);
 	verify_disks(w, "after the session");
 }
 

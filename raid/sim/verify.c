@@ -25,67 +25,63 @@ const struct sb *verify_durable_sb(struct world *w, uint32_t disk)
 	return r->sb_valid ? &r->sb : NULL;
 }
 
-static bool is_readable(const struct world *w, uint32_t disk, uint64_t maddr)
-{
-	return !w->listed[disk][maddr / RAID_SECTOR_BYTES] &&
-	       !disk_is_bad(&w->disk[disk], maddr, RAID_SECTOR_BYTES);
-}
-
-/* Every copy on a member in sync holds something the oracle allows. */
+/* Every place that somebody is trusted with holds something the oracle allows; so does every place
+ * that only redundancy can give, unless the group does not fit together yet. */
 void verify_disks(struct world *w, const char *when)
 {
 	const struct layout *l = &w->layout;
 
 	for (uint64_t s = 0; s < l->sectors; s++) {
 		for (uint32_t i = 0; i < l->copies; i++) {
-			uint32_t d = l->copy[s * l->copies + i].disk;
-			uint64_t maddr = l->copy[s * l->copies + i].maddr;
+			const struct layout_place *p = &l->copy[s * l->copies + i];
+			const uint8_t *here = groups_held(w, p->slot, p->maddr, IMAGE_NOW);
 
-			if (!world_is_good(w, d) || !is_readable(w, d, maddr)) {
-				continue;
-			}
-			if (!oracle_may_hold(&w->oracle, s, w->disk[d].now + maddr)) {
+			if (here && !oracle_may_hold(&w->oracle, s, here)) {
 				sim_fail("%s: array sector %llu on disk %u at byte %llu holds what "
 					 "it cannot hold",
-					 when, ULL(s), d, ULL(maddr));
+					 when, ULL(s), w->holder[p->slot], ULL(p->maddr));
 			}
 		}
 	}
+	if (l->parity) {
+		groups_expect_all(w, 0, l->groups, IMAGE_NOW, when);
+	}
 }
 
-/* Two disks differ: does it matter? Not if one of them would not be trusted any more. */
-static bool both_trusted(struct world *w, uint32_t a, uint32_t b)
-{
-	return session_would_trust(w, a) && session_would_trust(w, b);
-}
-
-/* All copies are equal, and a power cut would not change that. */
-void verify_copies_equal(struct world *w, const char *when)
+static void verify_place(struct world *w, uint32_t slot, uint64_t maddr, enum image image,
+			 const char *when)
 {
 	const struct layout *l = &w->layout;
+	uint64_t group = layout_group(l, slot, maddr);
+	const uint8_t *here = groups_held(w, slot, maddr, image);
+	uint32_t s = layout_sector(l, slot, maddr);
 
-	for (uint64_t s = 0; s < l->sectors; s++) {
-		const uint8_t *first = NULL;
-		uint32_t first_disk = 0;
-
-		for (uint32_t i = 0; i < l->copies; i++) {
-			uint32_t d = l->copy[s * l->copies + i].disk;
-			uint64_t maddr = l->copy[s * l->copies + i].maddr;
-			const uint8_t *here = w->disk[d].durable + maddr;
-
-			if (!world_is_good(w, d) || !is_readable(w, d, maddr)) {
-				continue;
-			}
-			w->oracle.verified++;
-			if (first && memcmp(first, here, RAID_SECTOR_BYTES) != 0 &&
-			    both_trusted(w, first_disk, d)) {
-				sim_fail("%s and the copies of array sector %llu differ", when,
-					 ULL(s));
-			}
-			first_disk = first ? first_disk : d;
-			first = first ? first : here;
-		}
+	if (s != LAYOUT_NONE && here && !oracle_may_hold(&w->oracle, s, here)) {
+		sim_fail("%s and disk %u holds at byte %llu, array sector %u, what it cannot hold%s",
+			 when, w->holder[slot], ULL(maddr), s,
+			 image == IMAGE_DURABLE ? " after a power cut" : "");
 	}
+	if (group != UINT64_MAX && !w->may_fail && !w->needs_resync &&
+	    (image == IMAGE_NOW ? groups_quiet(w, group) : groups_certain(w, group))) {
+		groups_expect(w, group, image, when);
+	}
+}
+
+/* A disk that is rebuilt, up to `to` sectors of its data: all of that is right. */
+void verify_filled(struct world *w, uint32_t disk, uint64_t to, enum image image, const char *when)
+{
+	const struct layout *l = &w->layout;
+	uint32_t slot = w->role[disk].slot, before = w->holder[slot];
+	uint64_t held = w->held_sectors[slot], from = l->data_from[slot];
+
+	w->holder[slot] = disk;
+	w->held_sectors[slot] = to;
+	for (uint64_t at = from; at < l->data_to[slot] && (at - from) / RAID_SECTOR_BYTES < to;
+	     at += RAID_SECTOR_BYTES) {
+		verify_place(w, slot, at, image, when);
+	}
+	w->holder[slot] = before;
+	w->held_sectors[slot] = held;
 }
 
 static void check_copies(struct world *w, uint64_t s, uint64_t seq, bool durable, const char *what)
@@ -93,15 +89,16 @@ static void check_copies(struct world *w, uint64_t s, uint64_t seq, bool durable
 	const struct layout *l = &w->layout;
 
 	for (uint32_t i = 0; i < l->copies; i++) {
-		uint32_t d = l->copy[s * l->copies + i].disk;
-		uint64_t maddr = l->copy[s * l->copies + i].maddr;
-		const uint8_t *image = durable ? w->disk[d].durable : w->disk[d].now;
+		const struct layout_place *p = &l->copy[s * l->copies + i];
+		uint32_t d = w->holder[p->slot];
+		const uint8_t *image;
 
-		if (!world_is_good(w, d) || w->listed[d][maddr / RAID_SECTOR_BYTES]) {
+		if (d == LAYOUT_NONE || w->listed[d][p->maddr / RAID_SECTOR_BYTES]) {
 			continue;
 		}
+		image = durable ? w->disk[d].durable : w->disk[d].now;
 		w->oracle.verified++;
-		if (oracle_holds_since(&w->oracle, s, seq, image + maddr)) {
+		if (oracle_holds_since(&w->oracle, s, seq, image + p->maddr)) {
 			continue;
 		}
 		if (session_would_trust(w, d)) {
@@ -112,48 +109,27 @@ static void check_copies(struct world *w, uint64_t s, uint64_t seq, bool durable
 	}
 }
 
-/* TRIM may do anything, but the same to all copies; unless a failed write made them differ. */
-static void check_trimmed(struct world *w, uint64_t s)
-{
-	const struct layout *l = &w->layout;
-	const uint8_t *first = NULL;
-	uint32_t first_disk = 0;
-
-	if (!oracle_is_quiet(&w->oracle, s) || w->assembly->resync_offset != SB_IN_SYNC ||
-	    w->may_fail) {
-		return;
-	}
-	for (uint32_t i = 0; i < l->copies; i++) {
-		uint32_t d = l->copy[s * l->copies + i].disk;
-		uint64_t maddr = l->copy[s * l->copies + i].maddr;
-		const uint8_t *here = w->disk[d].now + maddr;
-
-		if (!world_is_good(w, d) || !is_readable(w, d, maddr)) {
-			continue;
-		}
-		if (first && memcmp(first, here, RAID_SECTOR_BYTES) != 0 &&
-		    both_trusted(w, first_disk, d)) {
-			sim_fail("after a TRIM the copies of array sector %llu differ", ULL(s));
-		}
-		first_disk = first ? first_disk : d;
-		first = first ? first : here;
-	}
-}
-
-/* Rule 1: whoever would be trusted after a power cut has it. */
+/* Rule 1: whoever would be trusted after a power cut has it, and redundancy knows it too. TRIM may
+ * do anything, but the same to all copies. */
 void verify_acked(struct world *w, const struct op *op, bool durable)
 {
 	const struct raid_req *req = &op->req;
 	uint64_t end = (req->addr + req->len + RAID_SECTOR_BYTES - 1) / RAID_SECTOR_BYTES;
+	bool trim = req->op == RAID_OP_TRIM;
 
 	for (uint64_t s = req->addr / RAID_SECTOR_BYTES; s < end; s++) {
-		if (req->op == RAID_OP_TRIM) {
-			check_trimmed(w, s);
-			continue;
+		if (!trim) {
+			check_copies(w, s, op->seq, false, "a write was acknowledged");
 		}
-		check_copies(w, s, op->seq, false, "a write was acknowledged");
-		if (durable) {
+		if (!trim && durable) {
 			check_copies(w, s, op->seq, true, "a write with FUA was acknowledged");
+		}
+		if ((trim || w->layout.parity) && w->layout.groups > 0 && !w->needs_resync) {
+			uint64_t g = layout_group_of(&w->layout, s);
+
+			groups_expect_all(w, g, g + 1, IMAGE_NOW,
+					  trim ? "a TRIM was acknowledged"
+					       : "a write was acknowledged");
 		}
 	}
 }
@@ -175,37 +151,42 @@ void verify_flushed(struct world *w, uint64_t begun)
 	}
 }
 
+static void check_stopped(struct world *w, uint32_t d)
+{
+	const struct sb *sb;
+
+	if (!list_empty(&w->disk[d].cache)) {
+		sim_fail("after STOP data is only in the cache of disk %u", d);
+	}
+	if (!w->assembly->metadata) {
+		return;
+	}
+	sb = verify_durable_sb(w, d);
+	if (!sb) {
+		sim_fail("after STOP disk %u has no superblock", d);
+	}
+	/* A member that was behind all the time may still say what it said. */
+	if (world_is_redundant(w) && (sb->resync_offset == SB_IN_SYNC) == w->needs_resync &&
+	    !(w->role[d].lagging && sb->events < w->assembly->events)) {
+		sim_fail("after STOP disk %u says %s", d, w->needs_resync ? "clean" : "dirty");
+	}
+}
+
 /* After STOP: nothing is left in a cache, and the superblocks tell the truth. */
 void verify_stopped(struct world *w)
 {
-	bool clean = w->assembly->resync_offset == SB_IN_SYNC;
-
+	roles_refresh(w);
 	if (w->read_only || w->may_fail) {
 		return;
 	}
-	for (uint32_t d = 0; d < w->plan.slots; d++) {
-		const struct sb *sb;
-
-		if (!world_is_good(w, d)) {
-			continue;
-		}
-		if (!list_empty(&w->disk[d].cache)) {
-			sim_fail("after STOP data is only in the cache of disk %u", d);
-		}
-		if (!w->assembly->metadata) {
-			continue;
-		}
-		sb = verify_durable_sb(w, d);
-		if (!sb) {
-			sim_fail("after STOP disk %u has no superblock", d);
-		}
-		/* A member that was behind all the time may still say what it said. */
-		if (world_is_redundant(w) && (sb->resync_offset == SB_IN_SYNC) != clean &&
-		    !(w->role[d].lagging && sb->events < w->assembly->events)) {
-			sim_fail("after STOP disk %u says %s", d, clean ? "dirty" : "clean");
+	for (uint32_t d = 0; d < w->plan.disks; d++) {
+		if (world_is_good(w, d)) {
+			check_stopped(w, d);
 		}
 	}
-	if (clean) {
-		verify_copies_equal(w, "the array was stopped clean");
+	if (!w->needs_resync) {
+		for (uint64_t g = 0; g < w->layout.groups; g++) {
+			groups_expect(w, g, IMAGE_DURABLE, "the array was stopped clean");
+		}
 	}
 }

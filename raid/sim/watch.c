@@ -25,18 +25,6 @@ uint64_t watch_hash(const struct raid_io *io)
 	return h;
 }
 
-/* The engine has stopped counting on it, whether or not its event is out yet. */
-static bool engine_gave_up(const struct world *w, uint32_t disk)
-{
-	static struct raid_status st;
-
-	if (w->role[disk].failed || w->role[disk].member == LAYOUT_NONE) {
-		return true;
-	}
-	raid_get_status(w->array, &st);
-	return st.member[w->role[disk].member].state != RAID_MEMBER_IN_SYNC;
-}
-
 /* ---- form ------------------------------------------------------------------------------------ */
 
 static void check_form(const struct world *w, const struct flight *f)
@@ -128,174 +116,31 @@ static void check_buffers(const struct world *w, const struct flight *f)
 	}
 }
 
-/* ---- superblocks ----------------------------------------------------------------------------- */
-
-static void check_roles(struct world *w, const struct flight *f, const struct sb *sb)
-{
-	bool named[PLAN_DISKS_MAX] = {false};
-
-	for (uint32_t k = 0; k < sb->max_dev; k++) {
-		uint32_t slot = sb->dev_roles[k];
-
-		if (slot > SB_ROLE_MAX) {
-			continue;
-		}
-		if (slot >= w->plan.slots || named[slot] || !world_is_good(w, slot)) {
-			sim_fail("the role table written to disk %u names slot %u, which %s",
-				 f->disk, slot,
-				 slot >= w->plan.slots ? "does not exist"
-				 : named[slot]	       ? "it names twice"
-						       : "holds no member in sync");
-		}
-		named[slot] = true;
-		if (k != w->birth[slot].dev_number) {
-			sim_fail("slot %u changed its dev_number from %u to %u", slot,
-				 w->birth[slot].dev_number, k);
-		}
-	}
-	for (uint32_t d = 0; d < w->plan.slots; d++) {
-		if (world_is_good(w, d) && !named[d] && !engine_gave_up(w, d)) {
-			sim_fail("the role table written to disk %u leaves out disk %u, a good "
-				 "member",
-				 f->disk, d);
-		}
-	}
-}
-
-/* Clean says that all copies are equal, durably, whatever a power cut does. */
-static void check_clean(struct world *w, const struct sb *sb)
-{
-	const struct flight *g;
-	struct disk_cached *c;
-
-	if (w->assembly->resync_offset != SB_IN_SYNC) {
-		sim_fail("an array that needs a resync is written clean");
-	}
-	if (w->last_clean_checked == sb->events) {
-		return;
-	}
-	w->last_clean_checked = sb->events;
-	list_for_each_entry (g, &w->flights, link) {
-		if (g->io->op != RAID_IO_READ && g->io->op != RAID_IO_FLUSH &&
-		    g->io->maddr != w->role[g->disk].sb_maddr && !engine_gave_up(w, g->disk)) {
-			sim_fail("clean is written while io %llu, a write, is out", ULL(g->id));
-		}
-	}
-	for (uint32_t d = 0; d < w->plan.slots; d++) {
-		if (!world_is_good(w, d) || engine_gave_up(w, d)) {
-			continue;
-		}
-		list_for_each_entry (c, &w->disk[d].cache, link) {
-			uint64_t maddr = c->block * w->disk[d].p.block;
-
-			if (maddr >= w->role[d].data_from && maddr < w->role[d].data_to) {
-				sim_fail("clean is written while data at %llu of disk %u is only "
-					 "in its cache",
-					 ULL(maddr), d);
-			}
-		}
-	}
-	verify_copies_equal(w, "clean is written");
-}
-
-/* In two waves: at least one good copy is not being written. */
-static void check_waves(struct world *w, const struct flight *f)
-{
-	uint32_t good = 0, torn = 0;
-	const struct flight *g;
-
-	if (f->io->len <= w->disk[f->disk].p.block || !world_is_good(w, f->disk)) {
-		return;
-	}
-	for (uint32_t d = 0; d < w->plan.slots; d++) {
-		good += world_is_good(w, d) && !engine_gave_up(w, d);
-	}
-	list_for_each_entry (g, &w->flights, link) {
-		torn += g->io->op == RAID_IO_WRITE && g->io->maddr == w->role[g->disk].sb_maddr &&
-			g->io->len > w->disk[g->disk].p.block && world_is_good(w, g->disk) &&
-			!engine_gave_up(w, g->disk);
-	}
-	if (good > 1 && torn + 1 >= good) {
-		sim_fail("all superblocks are being written at once and longer than a block: a "
-			 "power cut can tear them all");
-	}
-}
-
-/* A member that the last crash left one event behind is brought up to the others first, else the
- * next crash could leave it two behind: it gets what they say, to the letter. */
-static void check_catch_up(const struct world *w, const struct sb *sb)
-{
-	const struct sb *newest = &w->assembly->member[w->assembly->freshest].sb;
-
-	if (sb->resync_offset != newest->resync_offset ||
-	    memcmp(sb->dev_roles, newest->dev_roles, sb->max_dev * sizeof(uint16_t)) != 0) {
-		sim_fail("a superblock with the events of others, %llu, says something else",
-			 ULL(sb->events));
-	}
-}
-
-static void check_superblock(struct world *w, const struct flight *f)
-{
-	static uint8_t buf[SB_BYTES_MAX];
-	static struct sb sb;
-	struct sb_location loc = {w->plan.version, f->io->maddr / RAID_SECTOR_BYTES};
-	char why[RAID_WHY_BYTES] = "";
-	uint64_t at = 0;
-
-	if (f->io->op != RAID_IO_WRITE || f->io->maddr != w->role[f->disk].sb_maddr ||
-	    f->io->len > SB_BYTES_MAX) {
-		sim_fail("io %llu touches the superblock of disk %u and does not write it",
-			 ULL(f->id), f->disk);
-	}
-	memset(buf, 0, sizeof buf);
-	for (uint32_t i = 0; i < f->io->iovcnt; at += f->io->iov[i].iov_len, i++) {
-		memcpy(buf + at, f->io->iov[i].iov_base, f->io->iov[i].iov_len);
-	}
-	if (sb_decode(buf, loc, w->disk[f->disk].p.size_bytes / RAID_SECTOR_BYTES, &sb, why) != 0) {
-		sim_fail("a superblock is written that cannot be read back: %s", why);
-	}
-	if (memcmp(sb.device_uuid, w->birth[f->disk].device_uuid, 16) != 0 &&
-	    w->role[f->disk].in_sync) {
-		sim_fail("disk %u gets the superblock of another", f->disk);
-	}
-	if (sb.events < w->events_written) {
-		sim_fail("events go back from %llu to %llu", ULL(w->events_written),
-			 ULL(sb.events));
-	}
-	if (sb.events == w->events_written && sb.events > w->assembly->events &&
-	    (sb.resync_offset != w->last_sb.resync_offset ||
-	     memcmp(sb.dev_roles, w->last_sb.dev_roles, sb.max_dev * sizeof(uint16_t)) != 0)) {
-		sim_fail("two different updates carry the same events, %llu", ULL(sb.events));
-	}
-	if (sb.utime_us == 0) {
-		sim_fail("utime carries no microseconds");
-	}
-	if (sb.events == w->assembly->events) {
-		check_catch_up(w, &sb);
-		return;
-	}
-	w->events_written = sb.events;
-	w->last_sb = sb;
-	check_roles(w, f, &sb);
-	check_waves(w, f);
-	if (world_is_redundant(w) && sb.resync_offset == SB_IN_SYNC) {
-		check_clean(w, &sb);
-	}
-}
-
 /* ---- data ------------------------------------------------------------------------------------ */
+
+/* Somebody holds it, or is getting it. */
+static bool slot_is_taken(const struct world *w, uint32_t slot)
+{
+	for (uint32_t d = 0; d < w->plan.disks; d++) {
+		if (w->role[d].slot == slot && w->role[d].member != LAYOUT_NONE &&
+		    !w->role[d].failed && !w->role[d].retired) {
+			return true;
+		}
+	}
+	return false;
+}
 
 /* Rule 3, and rule 8 of md-format §8. */
 static void check_dirty_first(struct world *w, const struct flight *f)
 {
-	for (uint32_t d = 0; d < w->plan.slots; d++) {
+	for (uint32_t d = 0; d < w->plan.disks; d++) {
 		const struct sb *sb;
 
 		if (!world_is_good(w, d)) {
 			continue;
 		}
 		sb = verify_durable_sb(w, d);
-		if ((!sb || sb->resync_offset == SB_IN_SYNC) && !engine_gave_up(w, d)) {
+		if ((!sb || sb->resync_offset == SB_IN_SYNC) && !watch_gave_up(w, d)) {
 			sim_fail("io %llu writes data while disk %u durably says clean", ULL(f->id),
 				 d);
 		}
@@ -303,12 +148,65 @@ static void check_dirty_first(struct world *w, const struct flight *f)
 			uint32_t slot = sb->dev_roles[k];
 
 			if (slot < w->plan.slots && !w->assembly->present[slot] &&
-			    !engine_gave_up(w, d)) {
+			    !slot_is_taken(w, slot) && !watch_gave_up(w, d)) {
 				sim_fail("io %llu writes data while disk %u still names the absent "
 					 "slot %u",
 					 ULL(f->id), d, slot);
 			}
 		}
+	}
+}
+
+static bool in_data(const struct world *w, const struct flight *f)
+{
+	const struct layout *l = &w->layout;
+	uint32_t slot = w->role[f->disk].slot;
+
+	return slot != LAYOUT_NONE && f->io->maddr >= l->data_from[slot] &&
+	       f->io->maddr + f->io->len <= l->data_to[slot];
+}
+
+static bool in_any_data(const struct world *w, const struct flight *f)
+{
+	const struct layout *l = &w->layout;
+
+	return f->io->maddr + f->io->len > l->data_from[0] && f->io->maddr < l->data_to[0];
+}
+
+/* Does it change what the disk holds? Rewriting a block that could not be read does not. */
+static bool changes_disk(const struct world *w, const struct flight *f)
+{
+	const uint8_t *now = w->disk[f->disk].now + f->io->maddr;
+	uint64_t at = 0;
+
+	if (f->io->op != RAID_IO_WRITE) {
+		return true;
+	}
+	for (uint32_t i = 0; i < f->io->iovcnt; at += f->io->iov[i].iov_len, i++) {
+		if (memcmp(f->io->iov[i].iov_base, now + at, f->io->iov[i].iov_len) != 0) {
+			return true;
+		}
+	}
+	return false;
+}
+
+static void check_data_write(struct world *w, const struct flight *f)
+{
+	const struct role *r = &w->role[f->disk];
+
+	if (!r->in_sync && !r->filling && !r->twin) {
+		roles_refresh(w);
+	}
+	if ((!r->in_sync && !r->filling && !r->twin) || !in_data(w, f)) {
+		sim_fail("io %llu writes %llu bytes at %llu of disk %u, outside its data",
+			 ULL(f->id), ULL(f->io->len), ULL(f->io->maddr), f->disk);
+	}
+	if (!world_is_redundant(w) || !w->assembly->metadata || !world_is_good(w, f->disk)) {
+		return;
+	}
+	check_dirty_first(w, f);
+	if (w->sync.action != RAID_SYNC_REPAIR && changes_disk(w, f)) {
+		bits_check_write(w, f);
 	}
 }
 
@@ -329,30 +227,46 @@ static void check_write(struct world *w, const struct flight *f)
 	}
 	if (r->sb_maddr != UINT64_MAX && io->maddr < r->sb_maddr + SB_BYTES_MAX &&
 	    r->sb_maddr < io->maddr + io->len) {
-		check_superblock(w, f);
+		watch_superblock(w, f);
 		return;
 	}
-	if (!r->in_sync || io->maddr < r->data_from || io->maddr + io->len > r->data_to) {
-		sim_fail("io %llu writes %llu bytes at %llu of disk %u, outside its data",
-			 ULL(f->id), ULL(io->len), ULL(io->maddr), f->disk);
+	/* Beside the data: bitmap and bad-block log. */
+	if (io->op == RAID_IO_WRITE && world_is_redundant(w) && w->assembly->metadata &&
+	    !in_any_data(w, f)) {
+		return;
 	}
-	if (world_is_redundant(w) && w->assembly->metadata) {
-		check_dirty_first(w, f);
-	}
+	check_data_write(w, f);
 }
 
-static void check_read(const struct world *w, const struct flight *f)
+/* May this sector of a disk that is being rebuilt be read? If it holds what it should. */
+static bool is_rebuilt(struct world *w, uint32_t disk, uint64_t maddr)
+{
+	uint32_t slot = w->role[disk].slot;
+	uint32_t s = layout_sector(&w->layout, slot, maddr);
+
+	return w->role[disk].filling &&
+	       (s == LAYOUT_NONE || oracle_may_hold(&w->oracle, s, w->disk[disk].now + maddr));
+}
+
+static void check_read(struct world *w, const struct flight *f)
 {
 	const struct role *r = &w->role[f->disk];
 	const struct raid_io *io = f->io;
 
-	if (!r->in_sync || r->failed) {
+	if (!r->in_sync && !r->filling) {
+		roles_refresh(w);
+	}
+	if ((!r->in_sync && !r->filling) || r->failed) {
 		sim_fail("io %llu reads from disk %u, which is not in sync", ULL(f->id), f->disk);
 	}
 	for (uint64_t at = 0; at < io->len; at += RAID_SECTOR_BYTES) {
 		if (w->listed[f->disk][(io->maddr + at) / RAID_SECTOR_BYTES]) {
 			sim_fail("io %llu reads a block of disk %u that its bad-block log lists",
 				 ULL(f->id), f->disk);
+		}
+		if (!r->in_sync && !is_rebuilt(w, f->disk, io->maddr + at)) {
+			sim_fail("io %llu reads byte %llu of disk %u, which has not been rebuilt",
+				 ULL(f->id), ULL(io->maddr + at), f->disk);
 		}
 	}
 }
@@ -475,16 +389,81 @@ void watch_done(struct world *w, struct op *op)
 	}
 }
 
+static void member_failed(struct world *w, uint32_t disk)
+{
+	if (!w->may_fail && !w->faults[disk].lossy) {
+		sim_fail("disk %u, which has no fault that matters, was failed", disk);
+	}
+	w->role[disk].failed = true;
+	w->stats.members_failed++;
+	oracle_exempt_all(&w->oracle);
+	roles_changed(w);
+}
+
+static void sync_event(struct world *w, const struct raid_event *ev)
+{
+	static struct raid_status st;
+
+	if (ev->type == RAID_EV_SYNC_STARTED) {
+		raid_get_status(w->array, &st);
+		w->sync.action = st.sync.action;
+		w->sync.mismatches = 0;
+		w->stats.syncs++;
+	} else {
+		if (ev->err == 0) {
+			w->sync.finished[w->sync.action]++;
+		}
+		w->sync.action = RAID_SYNC_IDLE;
+	}
+	roles_refresh(w);
+}
+
+static void mismatch(struct world *w, const struct raid_event *ev)
+{
+	w->sync.mismatches++;
+	if (w->sync.action != RAID_SYNC_CHECK && w->sync.action != RAID_SYNC_REPAIR) {
+		return;
+	}
+	if (w->damages > 0) {
+		scrub_mismatch(w, ev);
+	} else if (!w->needs_resync && !w->may_fail) {
+		sim_fail("a scrub says that %llu bytes at %llu differ", ULL(ev->len),
+			 ULL(ev->maddr));
+	}
+}
+
+static void list_bad(struct world *w, const struct raid_event *ev, uint32_t disk)
+{
+	if (!w->may_fail && !w->faults[disk].lossy) {
+		sim_fail("a block of disk %u went into its bad-block log within the fault budget",
+			 disk);
+	}
+	memset(w->listed[disk] + ev->maddr / RAID_SECTOR_BYTES, 1, ev->len / RAID_SECTOR_BYTES);
+}
+
 void watch_event(struct world *w, const struct raid_event *ev, uint32_t disk)
 {
 	switch (ev->type) {
 	case RAID_EV_MEMBER_FAILED:
-		if (!w->may_fail && !w->faults[disk].lossy) {
-			sim_fail("disk %u, which has no fault that matters, was failed", disk);
+		member_failed(w, disk);
+		break;
+	case RAID_EV_MEMBER_ADDED:
+	case RAID_EV_MEMBER_REMOVED:
+	case RAID_EV_SPARE_ACTIVE:
+		roles_refresh(w);
+		if (ev->type == RAID_EV_SPARE_ACTIVE) {
+			faults_again(w);
 		}
-		w->role[disk].failed = true;
-		w->stats.members_failed++;
-		oracle_exempt_all(&w->oracle);
+		break;
+	case RAID_EV_SYNC_STARTED:
+	case RAID_EV_SYNC_FINISHED:
+		sync_event(w, ev);
+		break;
+	case RAID_EV_MISMATCH:
+		mismatch(w, ev);
+		break;
+	case RAID_EV_BAD_BLOCK:
+		list_bad(w, ev, disk);
 		break;
 	case RAID_EV_READ_ERROR:
 		faults_read_error(w, disk);
@@ -503,6 +482,7 @@ void watch_event(struct world *w, const struct raid_event *ev, uint32_t disk)
 		break;
 	case RAID_EV_READ_ONLY:
 	case RAID_EV_LAST_COPY_ERROR:
+	case RAID_EV_ROW_INCONSISTENT:
 		if (!w->may_fail) {
 			sim_fail("%s within the fault budget", raid_event_name(ev->type));
 		}

@@ -32,8 +32,8 @@ static void take_io(struct world *w, struct raid_io *io)
 	uint64_t latency_ns = 0;
 
 	CHECK(f);
-	if (io->member >= w->candidates) {
-		sim_fail("an io names member %u of %u", io->member, w->candidates);
+	if (io->member >= RAID_MEMBERS_MAX || w->disk_of[io->member] == LAYOUT_NONE) {
+		sim_fail("an io names member %u, which does not exist", io->member);
 	}
 	f->io = io;
 	f->id = w->next_io++;
@@ -77,7 +77,7 @@ void world_exempt(struct world *w, uint32_t disk, uint64_t maddr, uint64_t len)
 	uint64_t block = RAID_PAGE_BYTES / RAID_SECTOR_BYTES;
 
 	for (uint64_t at = 0; at < len; at += RAID_SECTOR_BYTES) {
-		uint32_t s = w->layout.sector[disk][(maddr + at) / RAID_SECTOR_BYTES];
+		uint32_t s = layout_sector(&w->layout, w->role[disk].slot, maddr + at);
 		uint64_t from = round_down_u64(s, block);
 
 		for (uint64_t k = from; s != LAYOUT_NONE && k < from + block; k++) {
@@ -95,7 +95,7 @@ void world_exempt(struct world *w, uint32_t disk, uint64_t maddr, uint64_t len)
 static void exempt_rewritten(struct world *w, const struct flight *f)
 {
 	for (uint64_t at = 0; at < f->io->len; at += RAID_SECTOR_BYTES) {
-		uint32_t s = w->layout.sector[f->disk][(f->io->maddr + at) / RAID_SECTOR_BYTES];
+		uint32_t s = layout_sector(&w->layout, w->role[f->disk].slot, f->io->maddr + at);
 
 		if (s != LAYOUT_NONE && w->troubled[s]) {
 			oracle_exempt(&w->oracle, s);
@@ -125,6 +125,11 @@ static void io_due(struct world *w, struct flight *f)
 		}
 	} else {
 		res = disk_do(d, f->io, f->cover, &w->rng);
+	}
+	if (res == 0 && f->io->op != RAID_IO_READ && f->io->op != RAID_IO_FLUSH) {
+		/* A good write takes a block off the list. */
+		memset(w->listed[f->disk] + f->io->maddr / RAID_SECTOR_BYTES, 0,
+		       f->io->len / RAID_SECTOR_BYTES);
 	}
 	if (res != 0) {
 		world_exempt(w, f->disk, f->io->maddr, f->io->len);
@@ -170,9 +175,19 @@ void world_control(struct world *w, enum raid_cmd_op op, uint32_t disk)
 	CHECK(!w->cmd_out);
 	memset(&w->cmd, 0, sizeof w->cmd);
 	w->cmd.op = op;
+	w->cmd_disk = disk;
 	w->cmd.member = disk == LAYOUT_NONE ? 0 : w->role[disk].member;
+	w->cmd.with = UINT32_MAX;
+	world_command(w);
+}
+
+/* Give w->cmd, filled by the caller. */
+void world_command(struct world *w)
+{
 	w->cmd_out = true;
-	trace_add(&w->trace, TRACE_CONTROL, w->clock.now_ns, NULL, op, disk, 0, 0, 0);
+	w->stats.commands++;
+	trace_add(&w->trace, TRACE_CONTROL, w->clock.now_ns, NULL, w->cmd.op, w->cmd_disk,
+		  w->cmd.sync, 0, 0);
 	raid_control(w->array, &w->cmd);
 }
 
@@ -184,6 +199,9 @@ static void take_cmd(struct world *w, struct raid_cmd *cmd)
 		sim_fail("a command came back that was not given");
 	}
 	w->cmd_out = false;
+	if (!w->zombie) {
+		admin_done(w, cmd);
+	}
 }
 
 static void take_event(struct world *w, const struct raid_event *ev)
@@ -263,7 +281,7 @@ static uint64_t take_outputs(struct world *w)
 
 static void hand_fail(struct world *w, uint32_t disk)
 {
-	if (!w->cmd_out && w->role[disk].in_sync && !w->read_only) {
+	if (!w->cmd_out && w->role[disk].slot != LAYOUT_NONE && !w->read_only) {
 		world_control(w, RAID_CMD_FAIL, disk);
 	}
 }
@@ -284,6 +302,9 @@ static void dispatch(struct world *w, const struct clock_event *e)
 		trace_add(&w->trace, TRACE_RELEASE, w->clock.now_ns, NULL, op->id, 0, 0, 0, 0);
 		raid_release(w->array, &op->req);
 		workload_free(w, op);
+		break;
+	case EV_ADMIN:
+		admin_act(w);
 		break;
 	case EV_WAKE:
 		break;
