@@ -50,8 +50,8 @@ static bool is_useless(const struct world *w, uint32_t d)
 {
 	const struct role *r = &w->role[d];
 
-	return r->member != LAYOUT_NONE && (r->failed || r->retired || r->spare ||
-					    (!r->in_sync && !r->filling && !r->twin));
+	return r->member != LAYOUT_NONE &&
+	       (r->failed || r->retired || r->spare || (!r->in_sync && !r->filling && !r->twin));
 }
 
 static bool may_be_failed(const struct world *w, uint32_t d)
@@ -62,7 +62,8 @@ static bool may_be_failed(const struct world *w, uint32_t d)
 	       (r->filling || r->twin || (r->in_sync && w->faults[d].lossy));
 }
 
-/* ---- ADD --------------------------------------------------------------------------------------- */
+/* ---- ADD ---------------------------------------------------------------------------------------
+ */
 
 static uint64_t sb_place(const struct world *w, uint32_t disk)
 {
@@ -133,7 +134,8 @@ static void detach(struct world *w, uint32_t disk)
 	roles_changed(w);
 }
 
-/* ---- the others -------------------------------------------------------------------------------- */
+/* ---- the others --------------------------------------------------------------------------------
+ */
 
 static void control_on(struct world *w, enum raid_cmd_op op, uint32_t disk)
 {
@@ -189,7 +191,7 @@ static void act(struct world *w)
 {
 	uint32_t d;
 
-	switch (prng_below(&w->rng, 12)) {
+	switch (8 + prng_below(&w->rng, 4)) {
 	case 0:
 	case 1:
 	case 2:
@@ -236,7 +238,8 @@ void admin_act(struct world *w)
 	}
 }
 
-/* ---- answers ----------------------------------------------------------------------------------- */
+/* ---- answers -----------------------------------------------------------------------------------
+ */
 
 /* What the superblocks say of the bitmap now, durably. */
 static void reload_bits(struct world *w)

@@ -14,7 +14,8 @@
 void bits_load(struct world *w, const struct assembly *as)
 {
 	w->bits = (struct bits){
-		.on = as->bitmap.state == ASM_BITMAP_CURRENT || as->bitmap.state == ASM_BITMAP_STALE,
+		.on = as->bitmap.state == ASM_BITMAP_CURRENT ||
+		      as->bitmap.state == ASM_BITMAP_STALE,
 		.offset_sectors = as->bitmap.offset_sectors,
 		.chunk_bytes = as->bitmap.header.chunk_bytes,
 		.count = as->bitmap.bits,
@@ -84,11 +85,12 @@ void bits_check_crash(struct world *w, const struct assembly *as)
 			continue;
 		}
 		if (as->resync_offset == SB_IN_SYNC || g < as->resync_offset) {
-			sim_fail("after a power cut %s %llu, and the superblocks say that all is in "
-				 "sync %s",
-				 w->layout.parity ? "parity does not fit in column"
-						  : "the copies differ of array sector",
-				 ULL(g), as->resync_offset == SB_IN_SYNC ? "" : "there");
+			sim_fail(
+				"after a power cut %s %llu, and the superblocks say that all is in "
+				"sync %s",
+				w->layout.parity ? "parity does not fit in column"
+						 : "the copies differ of array sector",
+				ULL(g), as->resync_offset == SB_IN_SYNC ? "" : "there");
 		}
 		if (bits && !(bits[bit_of(&b, g) / 8] >> bit_of(&b, g) % 8 & 1)) {
 			sim_fail("after a power cut %s %llu, and bit %llu of the bitmap is not set",

@@ -108,7 +108,7 @@ static void solve_two(const struct column *c, uint32_t x, uint32_t y, const uint
 	store(sum_p, p);
 	store(sum_q, q);
 	for (uint32_t i = 0; i < RAID_SECTOR_BYTES; i++) {
-		uint8_t both = c->p[i] ^ sum_p[i]; /* x + y */
+		uint8_t both = c->p[i] ^ sum_p[i];  /* x + y */
 		uint8_t mixed = c->q[i] ^ sum_q[i]; /* gx x + gy y */
 
 		made[x][i] = over(mixed ^ times(gy, both), gx ^ gy);
@@ -139,7 +139,7 @@ enum column_verdict column_solve(const struct column *c, uint8_t made[][RAID_SEC
 		return COLUMN_RIGHT;
 	}
 	return (c->p && !equals(c->p, p)) || (c->q && !equals(c->q, q)) ? COLUMN_WRONG
-									 : COLUMN_RIGHT;
+									: COLUMN_RIGHT;
 }
 
 void column_parity(const struct column *c, uint8_t *p, uint8_t *q)

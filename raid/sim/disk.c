@@ -119,6 +119,13 @@ static bool put_block(struct disk *d, uint64_t block, const uint8_t *data, bool 
 	return false;
 }
 
+void disk_damage(struct disk *d, uint64_t maddr, const void *data, uint64_t len)
+{
+	CHECK(maddr + len <= d->p.size_bytes && !disk_is_cached(d, maddr, len));
+	memcpy(d->now + maddr, data, len);
+	memcpy(d->durable + maddr, data, len);
+}
+
 void disk_poke(struct disk *d, uint64_t maddr, const void *data, uint64_t len)
 {
 	CHECK(maddr + len <= d->p.size_bytes && list_empty(&d->cache));

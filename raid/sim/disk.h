@@ -74,6 +74,9 @@ void disk_free(struct disk *d);
 /* Direct access for making arrays and for whoever administers them while no engine runs. */
 void disk_poke(struct disk *d, uint64_t maddr, const void *data, uint64_t len);
 
+/* Bit rot, behind everybody's back, of what is not in the cache. */
+void disk_damage(struct disk *d, uint64_t maddr, const void *data, uint64_t len);
+
 /* At issue: the cover of a FLUSH issued now. */
 uint64_t disk_cover(const struct disk *d);
 

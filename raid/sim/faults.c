@@ -19,7 +19,9 @@ static bool is_readable(const struct world *w, uint32_t slot, uint64_t maddr)
 {
 	uint32_t d = w->holder[slot];
 
-	return d != LAYOUT_NONE && !w->faults[d].lossy && groups_held(w, slot, maddr, IMAGE_NOW);
+	return d != LAYOUT_NONE && !w->faults[d].lossy &&
+	       !w->was_listed[d][maddr / RAID_SECTOR_BYTES] &&
+	       groups_held(w, slot, maddr, IMAGE_NOW);
 }
 
 /* Would redundancy give the sectors of this group if the slot did not, and does the engine know

@@ -18,7 +18,8 @@ const uint8_t *groups_held(const struct world *w, uint32_t slot, uint64_t maddr,
 
 	if (d == LAYOUT_NONE ||
 	    (maddr - w->layout.data_from[slot]) / RAID_SECTOR_BYTES >= w->held_sectors[slot] ||
-	    w->listed[d][maddr / RAID_SECTOR_BYTES] || disk_is_bad(disk, maddr, RAID_SECTOR_BYTES)) {
+	    w->listed[d][maddr / RAID_SECTOR_BYTES] ||
+	    disk_is_bad(disk, maddr, RAID_SECTOR_BYTES)) {
 		return NULL;
 	}
 	return (image == IMAGE_NOW ? disk->now : disk->durable) + maddr;

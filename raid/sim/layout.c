@@ -49,8 +49,8 @@ static void check_rows(const struct layout *l)
 		uint32_t s[LAYOUT_SLOTS_MAX], n = layout_group_sectors(l, c, s);
 
 		for (uint32_t d = 0; d < n; d++) {
-			if (layout_sector(l, row->slot[d], layout_column_maddr(l, row->slot[d], c)) !=
-			    s[d]) {
+			if (layout_sector(l, row->slot[d],
+					  layout_column_maddr(l, row->slot[d], c)) != s[d]) {
 				sim_fail("block %u of the row of column %llu is not where the map "
 					 "has it",
 					 d, ULL(c));
@@ -86,7 +86,9 @@ void layout_init(struct layout *l, const struct geometry *g, const uint64_t *dev
 		l->row_data = g->row_data;
 		l->chunk_sectors = g->p.chunk_sectors;
 		l->groups = g->rows * l->chunk_sectors;
-		for (uint32_t r = 0; r < l->slots; r++) {
+		l->row = calloc(g->rows, sizeof *l->row);
+		CHECK(l->row);
+		for (uint64_t r = 0; r < g->rows; r++) {
 			geo_row_map(g, r, &l->row[r]);
 		}
 		check_rows(l);
@@ -101,6 +103,7 @@ void layout_free(struct layout *l)
 		free(l->sector[k]);
 	}
 	free(l->copy);
+	free(l->row);
 }
 
 uint32_t layout_sector(const struct layout *l, uint32_t slot, uint64_t maddr)
@@ -130,7 +133,7 @@ uint64_t layout_group(const struct layout *l, uint32_t slot, uint64_t maddr)
 
 const struct geo_row *layout_row(const struct layout *l, uint64_t column)
 {
-	return &l->row[column / l->chunk_sectors % l->slots];
+	return &l->row[column / l->chunk_sectors];
 }
 
 uint32_t layout_group_sectors(const struct layout *l, uint64_t group,

@@ -31,7 +31,7 @@ struct layout {
 	uint32_t *sector[LAYOUT_SLOTS_MAX]; /* by device sector: array sector, or LAYOUT_NONE */
 	uint64_t dev_sectors[LAYOUT_SLOTS_MAX];
 	uint64_t data_from[LAYOUT_SLOTS_MAX], data_to[LAYOUT_SLOTS_MAX];
-	struct geo_row row[LAYOUT_SLOTS_MAX]; /* they repeat after as many rows as there are slots */
+	struct geo_row *row;
 };
 
 /* dev_sectors: of the device in each slot, an upper bound for what a slot uses. */

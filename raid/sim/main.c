@@ -126,8 +126,7 @@ static void print_stats(const struct world_stats *s, double seconds)
 	       " crash-restarts, %" PRIu64 " by force, %" PRIu64 " orderly stops, %" PRIu64
 	       " requests, %" PRIu64 " ios, %" PRIu64 " steps, %" PRIu64
 	       " places verified, %" PRIu64 " members failed, %" PRIu64 " commands, %" PRIu64
-	       " syncs, %" PRIu64 " damages found, %" PRIu64
-	       " client errors allowed, in %.1f s\n",
+	       " syncs, %" PRIu64 " damages found, %" PRIu64 " client errors allowed, in %.1f s\n",
 	       s->seeds, s->skipped, s->crashes, s->forced, s->stops, s->requests, s->ios, s->steps,
 	       s->verified, s->members_failed, s->commands, s->syncs, s->damages, s->client_errors,
 	       seconds);

@@ -78,12 +78,12 @@ static void poke_parity(struct world *w, const struct column *c, uint64_t group)
 
 	column_parity(c, p, l->parity == 2 ? q : NULL);
 	if (w->holder[c->row->p] != LAYOUT_NONE) {
-		disk_poke(&w->disk[w->holder[c->row->p]],
-			  layout_column_maddr(l, c->row->p, group), p, sizeof p);
+		disk_poke(&w->disk[w->holder[c->row->p]], layout_column_maddr(l, c->row->p, group),
+			  p, sizeof p);
 	}
 	if (l->parity == 2 && w->holder[c->row->q] != LAYOUT_NONE) {
-		disk_poke(&w->disk[w->holder[c->row->q]],
-			  layout_column_maddr(l, c->row->q, group), q, sizeof q);
+		disk_poke(&w->disk[w->holder[c->row->q]], layout_column_maddr(l, c->row->q, group),
+			  q, sizeof q);
 	}
 }
 
@@ -114,8 +114,8 @@ void offline_forced(struct world *w)
 		for (uint32_t d = 0; d < l->row_data; d++) {
 			uint32_t slot = c.row->slot[d];
 
-			c.data[d] = groups_held(w, slot, layout_column_maddr(l, slot, g),
-						IMAGE_NOW);
+			c.data[d] =
+				groups_held(w, slot, layout_column_maddr(l, slot, g), IMAGE_NOW);
 			if (!c.data[d]) {
 				c.data[d] = made[d];
 				oracle_set(&w->oracle, s[d], made[d]);
@@ -207,11 +207,10 @@ static void write_bits(struct world *w, uint32_t disk, const struct sb *sb,
 		       const struct bm_header *old)
 {
 	struct bm_header header = *old;
-	uint64_t maddr = (uint64_t)((int64_t)sb->super_offset + sb->bitmap_offset) *
-			 RAID_SECTOR_BYTES;
+	uint64_t maddr =
+		(uint64_t)((int64_t)sb->super_offset + sb->bitmap_offset) * RAID_SECTOR_BYTES;
 	uint8_t page[BM_PAGE_BYTES] = {0};
-	uint64_t left = bm_area_bytes(
-		bm_bits(header.sync_size_sectors, header.chunk_bytes));
+	uint64_t left = bm_area_bytes(bm_bits(header.sync_size_sectors, header.chunk_bytes));
 
 	header.events = header.events_cleared = sb->events;
 	header.state = 0;

@@ -69,6 +69,7 @@ static void load_listed(struct world *w, const struct assembly *as)
 			memset(w->listed[d] + bad->range[i].maddr / RAID_SECTOR_BYTES, 1,
 			       bad->range[i].len / RAID_SECTOR_BYTES);
 		}
+		memcpy(w->was_listed[d], w->listed[d], w->disk[d].p.size_bytes / RAID_SECTOR_BYTES);
 	}
 }
 

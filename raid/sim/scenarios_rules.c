@@ -245,6 +245,7 @@ static void an_array_found_dirty_is_never_written_clean(struct world *w)
 	struct raid_status st;
 
 	p.limits.safe_mode_ms = 10;
+	p.limits.sync_frozen = true;
 	story_world(w, &p);
 	story_start(w);
 	EXPECT(story_do(w, RAID_OP_WRITE, 0, 0, 64 * KIB) == 0);
@@ -271,6 +272,7 @@ static void copies_that_differ_are_read_from_one_place(struct world *w)
 	struct plan p = story_plan(RAID_LEVEL_1, 3);
 
 	p.assume_clean = false;
+	p.limits.sync_frozen = true;
 	story_world(w, &p);
 	story_start(w);
 	for (int i = 0; i < 8; i++) {

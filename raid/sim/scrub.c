@@ -4,6 +4,7 @@
  * the engine's back. A check has to name every place (and the disk, where redundancy tells), a
  * repair has to make it good, another check has to find nothing.
  */
+#include <errno.h>
 #include <string.h>
 
 #include "raid/base/check.h"
@@ -13,8 +14,8 @@
 
 static bool is_possible(const struct world *w)
 {
-	if (!world_is_redundant(w) || w->may_fail || w->read_only || w->needs_resync || w->cmd_out ||
-	    w->sync.action != RAID_SYNC_IDLE || !w->assembly->metadata) {
+	if (!world_is_redundant(w) || w->may_fail || w->read_only || w->needs_resync ||
+	    w->cmd_out || w->sync.action != RAID_SYNC_IDLE || !w->assembly->metadata) {
 		return false;
 	}
 	for (uint32_t k = 0; k < w->plan.slots; k++) {
@@ -65,14 +66,10 @@ static bool is_far(const struct world *w, uint64_t group)
 static void harm(struct world *w, uint64_t group, uint32_t slot, uint64_t maddr)
 {
 	uint8_t data[RAID_SECTOR_BYTES];
-	struct disk *d = &w->disk[w->holder[slot]];
-	uint64_t block = maddr / d->p.block * d->p.block;
-	uint8_t whole[RAID_PAGE_BYTES];
 
 	prng_fill(&w->rng, data, sizeof data);
-	memcpy(whole, d->now + block, d->p.block);
-	memcpy(whole + (maddr - block), data, sizeof data);
-	disk_poke(d, block, whole, d->p.block);
+	disk_damage(&w->disk[w->holder[slot]], maddr, data, sizeof data);
+	w->stale[group] = 1;
 	w->damage[w->damages++] = (struct damage){.group = group, .slot = slot};
 	w->stats.damages++;
 	trace_add(&w->trace, TRACE_NOTE, w->clock.now_ns, "damaged: group, slot", group, slot,
@@ -99,7 +96,8 @@ static void harm_some(struct world *w)
 			maddr = p->maddr;
 		}
 		if (can_be_told(w, group, slot) && is_far(w, group) &&
-		    groups_held(w, slot, maddr, IMAGE_NOW)) {
+		    groups_held(w, slot, maddr, IMAGE_NOW) &&
+		    !disk_is_cached(&w->disk[w->holder[slot]], maddr, RAID_SECTOR_BYTES)) {
 			harm(w, group, slot, maddr);
 		}
 	}
@@ -121,8 +119,8 @@ void scrub_mismatch(struct world *w, const struct raid_event *ev)
 		known = x->found = true;
 		x->named |= disk != LAYOUT_NONE && disk == w->holder[x->slot];
 		if (disk != LAYOUT_NONE && disk != w->holder[x->slot]) {
-			sim_fail("a scrub blames disk %u for group %llu, and disk %u is wrong", disk,
-				 ULL(x->group), w->holder[x->slot]);
+			sim_fail("a scrub blames disk %u for group %llu, and disk %u is wrong",
+				 disk, ULL(x->group), w->holder[x->slot]);
 		}
 	}
 	if (!known) {
@@ -139,10 +137,17 @@ static void pass(struct world *w, enum raid_sync_action action)
 		world_turn(w);
 	}
 	before = w->sync.finished[action];
+	while (w->cmd_out) {
+		world_turn(w);
+	}
 	admin_sync(w, action);
 	while (w->sync.finished[action] == before) {
 		if (w->clock.now_ns > end) {
 			sim_fail("a scrub does not come to its end");
+		}
+		if (!w->cmd_out && w->cmd.res == -EBUSY && w->clock.now_ns < end) {
+			world_turn(w);
+			admin_sync(w, action); /* something else began first */
 		}
 		if (!w->cmd_out && w->cmd.res != 0) {
 			sim_fail("a scrub was refused with %d: %s", w->cmd.res, w->cmd.why);
@@ -170,9 +175,13 @@ static void expect_found(const struct world *w)
 /* The array is idle and no disk fails. */
 void scrub(struct world *w)
 {
+	w->actions_left = 0;
 	roles_refresh(w);
 	if (!is_possible(w)) {
 		return;
+	}
+	for (uint32_t d = 0; d < w->plan.disks; d++) {
+		memset(w->disk[d].bad, 0, w->disk[d].blocks);
 	}
 	w->damages = 0;
 	harm_some(w);
@@ -182,6 +191,9 @@ void scrub(struct world *w)
 	pass(w, RAID_SYNC_CHECK);
 	expect_found(w);
 	pass(w, RAID_SYNC_REPAIR);
+	for (uint32_t i = 0; i < w->damages; i++) {
+		w->stale[w->damage[i].group] = 0;
+	}
 	w->damages = 0;
 	groups_expect_all(w, 0, w->layout.groups, IMAGE_NOW, "a repair is over");
 	pass(w, RAID_SYNC_CHECK);

@@ -21,9 +21,9 @@ void session_load_disk(struct world *w, uint32_t i, const uint8_t *bytes, struct
 	struct sb_location loc[SB_LOCATIONS_MAX];
 	const struct disk *d = &w->disk[i];
 	uint32_t n;
-	static const char *const name[PLAN_DISKS_MAX] = {
-		"disk0", "disk1", "disk2", "disk3", "disk4",  "disk5",
-		"disk6", "disk7", "disk8", "disk9", "disk10", "disk11"};
+	static const char *const name[PLAN_DISKS_MAX] = {"disk0", "disk1", "disk2",  "disk3",
+							 "disk4", "disk5", "disk6",  "disk7",
+							 "disk8", "disk9", "disk10", "disk11"};
 
 	memset(c, 0, sizeof *c);
 	c->name = name[i];
@@ -86,8 +86,9 @@ uint32_t session_load(struct world *w, const bool offered[PLAN_DISKS_MAX], bool 
 	for (uint32_t k = 0; k < n; k++) {
 		const struct disk *d = &w->disk[order[k]];
 
-		session_load_disk(w, order[k], durable_only && order[k] != except ? d->durable : d->now,
-			  &w->candidate[k]);
+		session_load_disk(w, order[k],
+				  durable_only && order[k] != except ? d->durable : d->now,
+				  &w->candidate[k]);
 		if (!durable_only) {
 			w->disk_of[k] = order[k];
 		}

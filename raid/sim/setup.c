@@ -226,7 +226,8 @@ static void init_disks(struct world *w)
 	for (uint32_t i = 0; i < plan->disks; i++) {
 		disk_init(&w->disk[i], &plan->disk[i]);
 		w->listed[i] = calloc(plan->disk[i].size_bytes / RAID_SECTOR_BYTES, 1);
-		CHECK(w->listed[i]);
+		w->was_listed[i] = calloc(plan->disk[i].size_bytes / RAID_SECTOR_BYTES, 1);
+		CHECK(w->listed[i] && w->was_listed[i]);
 		w->number[i] = LAYOUT_NONE;
 		if (i >= plan->slots) {
 			/* What spares hold is not what anybody wants to read. */
@@ -298,6 +299,7 @@ void world_free(struct world *w)
 	for (uint32_t i = 0; i < w->plan.disks; i++) {
 		disk_free(&w->disk[i]);
 		free(w->listed[i]);
+		free(w->was_listed[i]);
 	}
 	layout_free(&w->layout);
 	free(w->immune);

@@ -141,7 +141,7 @@ void sim_fail(const char *fmt, ...)
 
 static void on_signal(int sig)
 {
-	report(sig == SIGALRM	? "the run does not end (livelock)"
+	report(sig == SIGVTALRM ? "the run does not end (livelock)"
 	       : sig == SIGABRT ? "aborted: an internal check of the engine failed, see above"
 				: "memory fault");
 	_exit(1);

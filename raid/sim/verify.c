@@ -57,9 +57,10 @@ static void verify_place(struct world *w, uint32_t slot, uint64_t maddr, enum im
 	uint32_t s = layout_sector(l, slot, maddr);
 
 	if (s != LAYOUT_NONE && here && !oracle_may_hold(&w->oracle, s, here)) {
-		sim_fail("%s and disk %u holds at byte %llu, array sector %u, what it cannot hold%s",
-			 when, w->holder[slot], ULL(maddr), s,
-			 image == IMAGE_DURABLE ? " after a power cut" : "");
+		sim_fail(
+			"%s and disk %u holds at byte %llu, array sector %u, what it cannot hold%s",
+			when, w->holder[slot], ULL(maddr), s,
+			image == IMAGE_DURABLE ? " after a power cut" : "");
 	}
 	if (group != UINT64_MAX && !w->may_fail && !w->needs_resync &&
 	    (image == IMAGE_NOW ? groups_quiet(w, group) : groups_certain(w, group))) {

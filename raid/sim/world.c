@@ -281,7 +281,7 @@ static uint64_t take_outputs(struct world *w)
 
 static void hand_fail(struct world *w, uint32_t disk)
 {
-	if (!w->cmd_out && w->role[disk].slot != LAYOUT_NONE && !w->read_only) {
+	if (!w->cmd_out && w->faults_on && w->role[disk].slot != LAYOUT_NONE && !w->read_only) {
 		world_control(w, RAID_CMD_FAIL, disk);
 	}
 }

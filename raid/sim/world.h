@@ -19,8 +19,9 @@
  *   workload.c  what clients ask
  *
  * Words: a *disk* is one of the world's, for its whole life; a *member* is an index of the running
- * array, valid for one session. They differ: disks are offered in any order, or not at all. A *slot* is a
- * place of the geometry; which disk holds it changes as disks fail and spares take over.
+ * array, valid for one session. They differ: disks are offered in any order, or not at all. A
+ * *slot* is a place of the geometry; which disk holds it changes as disks fail and spares take
+ * over.
  */
 #ifndef RAID_SIM_WORLD_H
 #define RAID_SIM_WORLD_H
@@ -92,9 +93,9 @@ struct role {
 	bool filling;	 /* being rebuilt */
 	bool twin;	 /* being filled, to replace the disk that holds the slot */
 	bool spare;
-	bool failed;  /* the engine said so */
-	bool retired; /* another has taken its slot */
-	bool lagging; /* one event behind when the session began */
+	bool failed;	    /* the engine said so */
+	bool retired;	    /* another has taken its slot */
+	bool lagging;	    /* one event behind when the session began */
 	uint64_t recovered; /* filling: sectors that were good when the session began */
 	uint64_t sb_maddr;
 	/* durable superblock as last decoded, and for which watch_changes */
@@ -157,12 +158,13 @@ struct world {
 	struct geometry geometry; /* with all members present */
 	struct layout layout;
 	struct oracle oracle;
-	uint8_t *listed[PLAN_DISKS_MAX]; /* per device sector: in the bad-block log */
+	uint8_t *listed[PLAN_DISKS_MAX];     /* per device sector: in the bad-block log … */
+	uint8_t *was_listed[PLAN_DISKS_MAX]; /* … when the session began */
 	uint8_t *stale; /* per group: it did not fit together when the session began, and no resync
 			   has ended since */
-	uint8_t *troubled; /* per array sector: an error there this session */
-	uint8_t *immune;   /* per group, or array sector without groups: no more soft errors */
-	uint32_t listed_disk;		 /* LAYOUT_NONE: no bad-block log in use */
+	uint8_t *troubled;    /* per array sector: an error there this session */
+	uint8_t *immune;      /* per group, or array sector without groups: no more soft errors */
+	uint32_t listed_disk; /* LAYOUT_NONE: no bad-block log in use */
 	struct disk_faults faults[PLAN_DISKS_MAX];
 	bool faults_on;
 	bool may_fail;	 /* beyond the budget: clients may get errors */
@@ -180,7 +182,7 @@ struct world {
 	uint32_t candidates;
 	uint32_t disk_of[RAID_MEMBERS_MAX]; /* by member */
 	struct role role[PLAN_DISKS_MAX];
-	uint32_t holder[LAYOUT_SLOTS_MAX]; /* the disk that is trusted with a slot */
+	uint32_t holder[LAYOUT_SLOTS_MAX];	 /* the disk that is trusted with a slot */
 	uint64_t held_sectors[LAYOUT_SLOTS_MAX]; /* how far */
 	bool needs_resync; /* the engine has not said yet that everything agrees */
 	struct bits bits;
@@ -200,7 +202,7 @@ struct world {
 	struct raid_cmd cmd;
 	bool cmd_out;
 	uint32_t cmd_disk;
-	uint32_t actions_left; /* commands that admin.c still wants to give */
+	uint32_t actions_left;	 /* commands that admin.c still wants to give */
 	uint64_t events_written; /* highest in a superblock that was issued, over all sessions */
 	uint64_t last_clean_checked; /* events of the last clean superblock that was judged */
 	struct sb last_sb;	     /* the superblock it stood in */
