@@ -40,9 +40,6 @@ while read -r bit name where more; do
 		fail "$name: not served read-only: $(cat "$tmp/run.log")"
 	[ "$(sha256sum "${m[@]}")" = "$sums" ] || fail "$name: something was written"
 done <<'BITS'
-0x2 recovery 1 recovery_offset=1000
-0x12 recovery 1 recovery_offset=1000
-0x82 recovery 1 recovery_offset=1000
 0x100 cluster 0:1
 0x200 journal 0:1
 0x400 ppl 0:1 ppl_offset=8 ppl_size=256

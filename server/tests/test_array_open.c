@@ -215,6 +215,60 @@ static void test_same_device_twice(void **state)
 	unlink(paths[1]);
 }
 
+static void put_bitmap(const char *path, const struct sb *sb, uint64_t events)
+{
+	struct bm_header h = {
+		.version = BM_V4,
+		.events = events,
+		.sync_size_sectors = sb->size,
+		.chunk_bytes = 65536,
+		.daemon_sleep_s = 5,
+	};
+	uint8_t area[BM_PAGE_BYTES] = {0};
+	int fd = open(path, O_WRONLY);
+
+	memcpy(h.uuid, sb->set_uuid, sizeof h.uuid);
+	bm_encode(&h, area);
+	area[BM_HEADER_BYTES] = 0x81;
+	area[BM_HEADER_BYTES + 1] = 0x02;
+	assert_int_equal(pwrite(fd, area, sizeof area, 16 * 512), sizeof area);
+	close(fd);
+}
+
+/* The bits come from a copy that is as new as the superblock, or count as all set. */
+static void test_bitmap_is_read(void **state)
+{
+	const char *paths[] = {make_file("a", MEMBER_BYTES), make_file("b", MEMBER_BYTES)};
+	struct array_spec spec = spec_of(paths, 2);
+	struct array_instance *ai;
+
+	for (uint32_t k = 0; k < 2; k++) {
+		struct sb sb = member_sb(1, SB_V1_2, k);
+
+		sb.feature_map = SB_FEATURE_BITMAP;
+		sb.bitmap_offset = 8;
+		put_sb(paths[k], &sb);
+		put_bitmap(paths[k], &sb, k ? sb.events : sb.events - 5);
+	}
+	assert_int_equal(array_open(&spec, &ai, why), 0);
+	assert_int_equal(ai->assembly->bitmap.state, ASM_BITMAP_CURRENT);
+	assert_int_equal(ai->assembly->bitmap.member, 1);
+	assert_non_null(ai->bitmap_bits);
+	assert_int_equal(ai->bitmap_bits[0], 0x81);
+	assert_int_equal(ai->bitmap_bits[1], 0x02);
+	array_close(ai);
+
+	for (uint32_t k = 0; k < 2; k++) {
+		struct sb sb = member_sb(1, SB_V1_2, k);
+
+		put_bitmap(paths[k], &sb, sb.events - 1);
+	}
+	assert_int_equal(array_open(&spec, &ai, why), 0);
+	assert_int_equal(ai->assembly->bitmap.state, ASM_BITMAP_STALE);
+	assert_null(ai->bitmap_bits);
+	array_close(ai);
+}
+
 static void test_unsupported_feature_is_read_only(void **state)
 {
 	const char *paths[] = {make_file("a", MEMBER_BYTES), make_file("b", MEMBER_BYTES)};
@@ -460,6 +514,7 @@ int main(void)
 		cmocka_unit_test(test_absent_member_that_is_needed),
 		cmocka_unit_test(test_held_member_is_an_error),
 		cmocka_unit_test(test_same_device_twice),
+		cmocka_unit_test(test_bitmap_is_read),
 		cmocka_unit_test(test_unsupported_feature_is_read_only),
 		cmocka_unit_test(test_foreign_member_is_given_back),
 		cmocka_unit_test(test_newest_of_several_superblocks),
