@@ -181,8 +181,7 @@ static void begin(struct core *c, const struct resync_plan *p)
 	c->view.sync_done_mask = 0;
 	sync_rate_begin(&s->rate, c->now.mono_ns);
 	set_state(s, RESYNC_OPEN);
-	if (!is_scrub(s) && c->meta.state != META_OFF && !c->meta.updates &&
-	    !c->view.write_open) {
+	if (!is_scrub(s) && c->meta.state != META_OFF && !c->meta.updates && !c->view.write_open) {
 		meta_want(c);
 	}
 	tell(c, RAID_EV_SYNC_STARTED, 0, 0);
@@ -362,8 +361,7 @@ static bool next_part(struct core *c, uint64_t *lo, uint64_t *hi)
 
 	*lo = s->pos;
 	*hi = s->limit;
-	if (s->kind == SYNC_RESYNC && s->pos < s->limit &&
-	    !intent_next_needed(c, s->pos, s->limit, lo, hi)) {
+	if (s->pos < s->limit && !resync_needed(c, lo, hi)) {
 		*lo = s->limit;
 	}
 	*lo = max_u64(s->pos, round_down_u64(*lo, RAID_PAGE_BYTES));

@@ -125,6 +125,8 @@ bool resync_next(const struct core *c, struct resync_plan *out);
 /* Is there something to do, though it cannot be done now? */
 bool resync_waits(const struct core *c);
 uint64_t resync_limit(const struct core *c, enum sync_kind kind);
+/* The first part from *lo on that needs something, as the bitmap knows; false: none up to *hi. */
+bool resync_needed(const struct core *c, uint64_t *lo, uint64_t *hi);
 /* How far an order from lo may go. */
 uint64_t resync_order_end(const struct core *c, uint64_t lo);
 /* Bytes of one member in so many bytes of an order. */

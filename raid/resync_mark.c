@@ -76,8 +76,10 @@ static void note_targets(struct core *c, bool done)
 			continue;
 		}
 		if (done) {
+			MARK(resync_mark_complete);
 			member_synced(c, m);
 		} else {
+			MARK(resync_mark_recovered);
 			member_recovered(c, m, s->mark_low);
 		}
 	}

@@ -63,6 +63,57 @@ uint64_t resync_order_end(const struct core *c, uint64_t lo)
 	return hi;
 }
 
+/* Does each target lack only what the bitmap marks? */
+static bool guided(const struct core *c)
+{
+	const struct resync *s = &c->resync;
+
+	for (uint32_t k = 0; k < VIEW_SLOTS; k++) {
+		if (s->target[k] && !c->member[s->target_member[k]].guided) {
+			return false;
+		}
+	}
+	return s->kind == SYNC_REBUILD;
+}
+
+/* The bitmap of RAID 10 counts the array's bytes: those that the targets hold of an order. */
+static bool order_is_set(const struct core *c, uint64_t lo, uint64_t hi)
+{
+	const struct geometry *g = &c->geo;
+	uint64_t addr, len;
+	uint32_t copy;
+
+	for (uint32_t k = 0; k < g->p.slots; k++) {
+		uint64_t base = g->p.slot[k].data_offset_sectors * RAID_SECTOR_BYTES;
+
+		for (uint64_t at = lo; c->resync.target[k] && at < hi; at += len) {
+			len = min_u64(hi - at, g->chunk_bytes - at % g->chunk_bytes);
+			if (geo_unmap(g, k, base + at, &addr, &copy) &&
+			    intent_is_set(c, addr, addr + len)) {
+				return true;
+			}
+		}
+	}
+	return false;
+}
+
+bool resync_needed(const struct core *c, uint64_t *lo, uint64_t *hi)
+{
+	if (c->resync.kind == SYNC_RESYNC) {
+		return intent_next_needed(c, *lo, *hi, lo, hi);
+	}
+	if (!guided(c)) {
+		return *lo < *hi;
+	}
+	if (c->geo.p.level != RAID_LEVEL_10) {
+		return intent_next_set(c, *lo, *hi, lo, hi);
+	}
+	while (*lo < *hi && !order_is_set(c, *lo, resync_order_end(c, *lo))) {
+		*lo = resync_order_end(c, *lo);
+	}
+	return *lo < *hi;
+}
+
 static bool is_target(const struct core *c, uint32_t gslot)
 {
 	const struct view_slot *vs = &c->view.slot[gslot];

@@ -659,6 +659,21 @@ static void give_up(struct shard *sh, struct sync_job *j, struct slot *s)
 	}
 }
 
+/* A replacement that got the slot: its ios are the slot's now. */
+static void rename_twins(const struct view *v, const struct sync_job *j)
+{
+	struct slot *s;
+
+	list_for_each_entry (s, &j->slots, link) {
+		if (s->gslot >= VIEW_TWIN && s->gslot < VIEW_SLOTS &&
+		    v->slot[s->gslot].member != s->io.member &&
+		    v->slot[s->gslot - VIEW_TWIN].member == s->io.member) {
+			MARK(sync_twin_renamed);
+			s->gslot -= VIEW_TWIN;
+		}
+	}
+}
+
 void sync_members_changed(struct shard *sh)
 {
 	for (uint32_t i = 0; i < sh->sync_jobs; i++) {
@@ -666,6 +681,7 @@ void sync_members_changed(struct shard *sh)
 		struct slot *s, *tmp;
 		uint32_t before = j->pending;
 
+		rename_twins(sh->view, j);
 		if (j->state != SYNC_READ && j->state != SYNC_WRITE && j->state != SYNC_VERIFY) {
 			continue;
 		}

@@ -146,6 +146,8 @@ bool sync_mirror_place(const struct shard *sh, const struct sync_job *j, uint32_
 		   sh->view->slot[p.copy[own].slot].in_sync && !listed(sh, &p.copy[own], p.len)) {
 		i = (int)own;
 	} else {
+		/* Not from the target itself, though it may hold the block already. */
+		tried |= j->op->kind == SYNC_REBUILD ? 1u << own : 0;
 		i = choose_copy(sh, &p, tried, &len);
 		if (i < 0 || len < p.len) {
 			return false;

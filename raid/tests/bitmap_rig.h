@@ -9,7 +9,7 @@
 
 enum { BM_AT = (RIG_SB_SECTOR + 8) * 512, DATA_AT = RIG_DATA_SECTOR * 512, CHUNK = 4096 };
 
-static uint8_t data[1 << 20];
+static uint8_t data[1 << 20] __attribute__((unused));
 
 static inline bool is_page(const struct raid_io *io)
 {
