@@ -66,6 +66,9 @@ static inline struct sb sb_on(struct rig *r, uint32_t member, struct bm_expect *
 		fail_msg("superblock of member %u: %d %s", member, err, why);
 	}
 	bm_expect_of(&sb, r->disk_bytes / 512, r->as->geometry.array_sectors, expect);
+	if (!(sb.feature_map & SB_FEATURE_BITMAP)) {
+		expect->at_sector = BM_AT / 512; /* not named yet, or no more */
+	}
 	return sb;
 }
 
@@ -184,6 +187,7 @@ static inline void rig_start(struct rig *r)
 
 	cfg.limits.frags = 64;
 	cfg.limits.buffer_bytes = 8 << 20;
+	cfg.limits.sync_frozen = !r->shape.sync;
 	if (r->as->bitmap.state == ASM_BITMAP_CURRENT) {
 		cfg.bitmap_bits = r->disk[r->as->bitmap.member] + r->as->bitmap.at_sector * 512 +
 				  BM_HEADER_BYTES;
@@ -218,6 +222,32 @@ static inline struct rig *swept_with(struct rig *r, uint32_t chunk)
 	pass_s(r, 12);
 	for (uint32_t i = 0; i < r->as->members; i++) {
 		assert_int_equal(bits_on(r, i), 0);
+	}
+	return r;
+}
+
+/* Not started; its members, as assembled, name a bitmap of this state that nobody has written. */
+static inline struct rig *rig_named(const struct rig_shape *shape, uint32_t chunk,
+				    enum asm_bitmap_state bitmap)
+{
+	struct rig *r = rig_prepare(shape);
+	struct asm_bitmap *b = &r->as->bitmap;
+
+	*b = (struct asm_bitmap){
+		.state = bitmap,
+		.offset_sectors = 8,
+		.bits = bm_bits(shape->sectors, chunk),
+		.header = {.version = BM_V4,
+			   .sync_size_sectors = shape->sectors,
+			   .chunk_bytes = chunk,
+			   .daemon_sleep_s = 5,
+			   .events = 10},
+		.at_sector = RIG_SB_SECTOR + 8,
+	};
+	for (uint32_t i = 0; i < r->as->members; i++) {
+		r->as->member[i].sb.feature_map |= SB_FEATURE_BITMAP;
+		r->as->member[i].sb.bitmap_offset = 8;
+		bm_encode(&b->header, r->disk[i] + BM_AT);
 	}
 	return r;
 }
