@@ -12,6 +12,7 @@
 #include "raid/base/check.h"
 #include "raid/base/mark.h"
 #include "raid/shard.h"
+#include "raid/stripe.h"
 
 static bool refuse(struct shard *sh, struct raid_req *req)
 {
@@ -29,8 +30,13 @@ static bool refuse(struct shard *sh, struct raid_req *req)
 		res = -EIO;
 	} else if (req->op == RAID_OP_ZERO && req->flags & RAID_REQ_FAST_ZERO) {
 		plan_bounds(sh, req->addr, req->len, &lo, &hi);
-		if (lo != req->addr || (hi != req->addr + req->len && hi <= v->size_bytes) ||
-		    !plan_zero_direct(sh, req, &kind)) {
+		if (sh->stripes.parity) {
+			res = stripe_whole_row(sh, req->addr, req->len) &&
+					      plan_zero_direct(sh, req, &kind)
+				      ? 0
+				      : -ENOTSUP;
+		} else if (lo != req->addr || (hi != req->addr + req->len && hi <= v->size_bytes) ||
+			   !plan_zero_direct(sh, req, &kind)) {
 			res = -ENOTSUP;
 		}
 	}
@@ -56,6 +62,16 @@ static bool describe(struct shard *sh, struct frag *f, struct raid_req *req)
 
 	f->req = req;
 	plan_bounds(sh, req->addr, req->len, &f->lo, &f->hi);
+	f->window = f->cursor = f->lo;
+	if (sh->stripes.parity && req->op != RAID_OP_READ && req->op != RAID_OP_WRITE) {
+		bool whole = stripe_whole_row(sh, req->addr, req->len) &&
+			     plan_zero_direct(sh, req, &f->kind);
+
+		if (!whole) {
+			f->kind = FRAG_ZERO_WRITE;
+		}
+		return whole || req->op == RAID_OP_ZERO;
+	}
 	switch (req->op) {
 	case RAID_OP_READ:
 		f->kind = FRAG_READ;
@@ -142,7 +158,14 @@ static bool admit(struct shard *sh, struct raid_req *req)
 		shard_answer(sh, req, 0);
 		return true;
 	}
-	if (!frag_provide(sh, f)) {
+	if (sh->stripes.parity && f->kind != FRAG_READ) {
+		if (!stripe_join(sh, f)) {
+			MARK(frag_no_stripe);
+			frag_free(sh, f);
+			return false;
+		}
+		frag_set_state(f, FRAG_STRIPE);
+	} else if (!frag_provide(sh, f)) {
 		MARK(frag_no_room);
 		frag_free(sh, f);
 		return false;
@@ -158,6 +181,9 @@ static bool admit(struct shard *sh, struct raid_req *req)
 		return true;
 	}
 	shard_writes_add(sh);
+	if (f->state == FRAG_STRIPE) {
+		return true;
+	}
 	if (range_insert(&sh->ranges, &f->range, f->lo, f->hi)) {
 		frag_start_write(sh, f);
 	} else {

@@ -11,6 +11,7 @@
 #include "raid/base/bytes.h"
 #include "raid/base/check.h"
 #include "raid/base/mark.h"
+#include "raid/stripe.h"
 #include "raid/why.h"
 
 /* ---- in ------------------------------------------------------------------------------------ */
@@ -165,6 +166,9 @@ static void take_completions(struct raid_array *a)
 		case SLOT_JOB:
 			repair_io_done(&a->shard, s->of, s);
 			break;
+		case SLOT_STRIPE:
+			stripe_io_done(&a->shard, s->of, s);
+			break;
 		case SLOT_META:
 			meta_io_done(&a->core, s);
 			break;
@@ -204,6 +208,7 @@ static void take_requests(struct raid_array *a)
 		}
 		switch (req->op) {
 		case RAID_OP_FLUSH:
+			stripe_close_all(&a->shard);
 			flush_submit(&a->core, req);
 			break;
 		case RAID_OP_CACHE:
@@ -326,9 +331,10 @@ bool raid_next_event(struct raid_array *a, struct raid_event *out)
 
 uint64_t raid_deadline(const struct raid_array *a)
 {
-	return min_u64(iop_deadline(&a->iop),
-		       min_u64(meta_deadline(&a->core),
-			       min_u64(intent_deadline(&a->core), resync_deadline(&a->core))));
+	uint64_t shard = min_u64(iop_deadline(&a->iop), stripe_deadline(&a->shard));
+	uint64_t core = min_u64(intent_deadline(&a->core), resync_deadline(&a->core));
+
+	return min_u64(min_u64(shard, core), meta_deadline(&a->core));
 }
 
 /* ---- facts --------------------------------------------------------------------------------- */

@@ -12,7 +12,10 @@
 #include "raid/assemble.h"
 #include "raid/base/bytes.h"
 #include "raid/base/check.h"
+#include "raid/stripe.h"
 #include "raid/why.h"
+
+enum { STRIPES_MIN = 2, STRIPES_MAX = 256 };
 
 /* What decides how much of everything there is. */
 struct shape {
@@ -20,6 +23,7 @@ struct shape {
 	uint32_t unit, copies, places, frags;
 	uint32_t chunk_bytes, cell_bytes, cells_max;
 	uint32_t ios_max, ios, iovs, kits;
+	uint32_t parity, slots, stripe_cell, stripes, stripes_most;
 	uint64_t buffer_bytes;
 	struct sync_shape sync;
 };
@@ -49,6 +53,13 @@ struct parts {
 	struct slot *private_slots, *slots, *kit_slots[SHARD_KITS_MAX], *job_slots;
 	struct iovec *private_iovs, *iovs, *kit_iovs[SHARD_KITS_MAX], *job_iovs;
 	struct frag *frags;
+	struct stripe *stripes;
+	struct stripe_kit *stripe_kits;
+	struct slot *stripe_slots;
+	struct iovec *stripe_iovs;
+	uint16_t *stripe_covered;
+	const uint8_t **stripe_from;
+	uint8_t *stripe_bufs;
 	uint8_t *kit_bufs[SHARD_KITS_MAX], *job_blocks, *zeroes, *arena, *sync;
 };
 
@@ -56,6 +67,25 @@ static bool attached(const struct asm_member *m)
 {
 	return m->verdict == ASM_IN_SYNC || m->verdict == ASM_SPARE ||
 	       m->verdict == ASM_RECOVERING || m->verdict == ASM_REPLACEMENT;
+}
+
+/* Ios of a stripe: two for each slot and each replacement. */
+static uint32_t stripe_ios(const struct shape *s)
+{
+	return 4 * s->slots;
+}
+
+static void lay_out_stripes(struct carver *c, const struct shape *s, struct parts *p)
+{
+	uint64_t ios = (uint64_t)s->stripes * stripe_ios(s);
+	uint64_t subs = (uint64_t)s->stripes * s->slots * (s->stripe_cell / STRIPE_SUB);
+
+	p->stripes = CARVE(c, struct stripe, s->stripes);
+	p->stripe_kits = CARVE(c, struct stripe_kit, s->stripes);
+	p->stripe_slots = CARVE(c, struct slot, ios);
+	p->stripe_iovs = CARVE(c, struct iovec, ios * (s->stripe_cell / STRIPE_SUB));
+	p->stripe_covered = CARVE(c, uint16_t, subs);
+	p->stripe_from = CARVE(c, const uint8_t *, subs);
 }
 
 static void lay_out(struct carver *c, const struct shape *s, struct parts *p)
@@ -77,6 +107,7 @@ static void lay_out(struct carver *c, const struct shape *s, struct parts *p)
 	}
 	p->job_slots = CARVE(c, struct slot, SHARD_JOBS);
 	p->job_iovs = CARVE(c, struct iovec, SHARD_JOBS);
+	lay_out_stripes(c, s, p);
 	/* Pages from here on: never touched before they are used. */
 	p->sb_pages = carve(c, (uint64_t)s->places * SB_BYTES_MAX, RAID_PAGE_BYTES);
 	p->job_blocks = carve(c, 2ull * SHARD_JOBS * SHARD_BLOCK, RAID_PAGE_BYTES);
@@ -85,6 +116,7 @@ static void lay_out(struct carver *c, const struct shape *s, struct parts *p)
 		p->kit_bufs[i] =
 			carve(c, RAID_FRAGMENT_BYTES + 2 * RAID_PAGE_BYTES, RAID_PAGE_BYTES);
 	}
+	p->stripe_bufs = carve(c, 2ull * s->stripes * s->slots * s->stripe_cell, RAID_PAGE_BYTES);
 	p->arena = carve(c, s->buffer_bytes, RAID_PAGE_BYTES);
 	p->sync = carve(c, sync_memory_bytes(&s->sync), RAID_PAGE_BYTES);
 }
@@ -96,6 +128,28 @@ static uint32_t places_of(const struct raid_config *cfg)
 				 RAID_MEMBERS_MAX);
 }
 
+/*
+ * Stripes at work take a quarter of what the limits give to buffers, twice: each block as read and
+ * as written. As many again for each member that may hang and keep what its ios name; memory that
+ * is never touched costs nothing.
+ */
+static void shape_stripes(const struct raid_config *cfg, struct shape *s)
+{
+	const struct geometry *g = &cfg->assembly->geometry;
+	uint64_t bytes;
+
+	s->slots = g->p.slots;
+	s->parity = g->parity;
+	if (!s->parity) {
+		return;
+	}
+	s->stripe_cell = (uint32_t)min_u64(s->chunk_bytes, STRIPE_CELL_MAX);
+	bytes = (uint64_t)s->slots * s->stripe_cell;
+	s->stripes_most = (uint32_t)min_u64(
+		STRIPES_MAX, max_u64(STRIPES_MIN, cfg->limits.buffer_bytes / 4 / bytes));
+	s->stripes = s->stripes_most * (1 + s->parity);
+}
+
 static bool shape_of(const struct raid_config *cfg, struct shape *s)
 {
 	const struct assembly *as = cfg->assembly;
@@ -104,9 +158,9 @@ static bool shape_of(const struct raid_config *cfg, struct shape *s)
 	uint32_t ios_per_frag;
 
 	*s = (struct shape){
-		.redundant = g->p.level == RAID_LEVEL_1 || g->p.level == RAID_LEVEL_10,
+		.redundant = g->p.level >= RAID_LEVEL_1,
 		.metadata = as->metadata,
-		.striped = g->p.level == RAID_LEVEL_0 || g->p.level == RAID_LEVEL_10,
+		.striped = g->p.level != RAID_LEVEL_LINEAR && g->p.level != RAID_LEVEL_1,
 		.unit = RAID_SECTOR_BYTES,
 		.copies = g->copies,
 		.places = places_of(cfg),
@@ -144,7 +198,10 @@ static bool shape_of(const struct raid_config *cfg, struct shape *s)
 	if (s->redundant && !cfg->read_only) {
 		sync_shape_of(g, s->buffer_bytes, &s->sync);
 	}
-	s->kits = s->redundant ? (uint32_t)min_u64(s->copies - 1, SHARD_KITS_MAX) : 0;
+	shape_stripes(cfg, s);
+	s->kits = s->parity	 ? s->parity
+		  : s->redundant ? (uint32_t)min_u64(s->copies - 1, SHARD_KITS_MAX)
+				 : 0;
 	return true;
 }
 
@@ -226,6 +283,10 @@ static int check_member(const struct raid_config *cfg, const struct shape *s, ui
 		return why_set(why, -EINVAL, "member %u: largest io of %u bytes is below a block",
 			       i, p->max_io_bytes);
 	}
+	if (cfg->assembly->geometry.parity && p->max_io_bytes && p->max_io_bytes < STRIPE_SUB) {
+		return why_set(why, -EINVAL, "member %u: largest io of %u bytes is below a page", i,
+			       p->max_io_bytes);
+	}
 	if (cfg->assembly->metadata && m->sb.super_offset * RAID_SECTOR_BYTES % p->logical_block) {
 		return why_set(why, -EINVAL,
 			       "member %u: its superblock does not begin at a block of %u bytes", i,
@@ -252,18 +313,6 @@ static int check_member(const struct raid_config *cfg, const struct shape *s, ui
 	return 0;
 }
 
-int raid_can_run(const struct assembly *as, bool read_only, char why[RAID_WHY_BYTES])
-{
-	(void)read_only;
-	if (as->geometry.parity) {
-		return why_set(why, -ENOTSUP,
-			       "level %s is not served by this version, it comes with a later one; "
-			       "the array is as it was, mdadm --assemble still runs it",
-			       geo_level_name(as->geometry.p.level));
-	}
-	return 0;
-}
-
 static int check_config(const struct raid_config *cfg, struct shape *s, char why[RAID_WHY_BYTES])
 {
 	const struct assembly *as = cfg->assembly;
@@ -272,10 +321,7 @@ static int check_config(const struct raid_config *cfg, struct shape *s, char why
 	if (as->decision == ASM_REFUSE || (as->decision == ASM_START_READONLY && !cfg->read_only)) {
 		return why_set(why, -EINVAL, "%s", as->why);
 	}
-	err = raid_can_run(as, cfg->read_only, why);
-	if (!err) {
-		err = check_limits(&cfg->limits, why);
-	}
+	err = check_limits(&cfg->limits, why);
 	if (err) {
 		return err;
 	}
@@ -430,6 +476,8 @@ static void fill_core(struct raid_array *a, const struct raid_config *cfg, const
 {
 	const struct assembly *as = cfg->assembly;
 	struct core *c = &a->core;
+	uint64_t resync_end =
+		s->parity ? as->geometry.p.component_sectors : as->geometry.array_sectors;
 	bool writes_sb = s->redundant && as->metadata && !cfg->read_only;
 
 	c->now = cfg->now;
@@ -467,7 +515,7 @@ static void fill_core(struct raid_array *a, const struct raid_config *cfg, const
 		.redundant = s->redundant,
 		.read_only = cfg->read_only,
 		.write_open = !writes_sb,
-		.unsynced_from = as->resync_offset < c->geo.array_sectors && s->redundant
+		.unsynced_from = as->resync_offset < resync_end && s->redundant
 					 ? as->resync_offset * RAID_SECTOR_BYTES
 					 : UINT64_MAX,
 	};
@@ -519,6 +567,54 @@ static void fill_jobs(struct shard *sh, struct parts *p)
 	}
 }
 
+static void fill_stripe(struct stripe *st, const struct shape *s, struct parts *p, uint32_t i)
+{
+	uint32_t ios = stripe_ios(s), subs = s->stripe_cell / STRIPE_SUB;
+	size_t bytes = (size_t)s->slots * s->stripe_cell;
+
+	st->blocks = s->slots;
+	list_init(&st->link);
+	list_init(&st->active);
+	list_init(&st->slots);
+	list_init(&st->frags);
+	list_init(&st->intent.link);
+	st->intent.of_stripe = true;
+	range_init(&st->range, RANGE_STRIPE);
+	st->covered = &p->stripe_covered[(size_t)i * s->slots * subs];
+	st->from = &p->stripe_from[(size_t)i * s->slots * subs];
+	st->kit = &p->stripe_kits[i];
+	st->kit->old = p->stripe_bufs + 2 * i * bytes;
+	st->kit->now = st->kit->old + bytes;
+	fill_pool(&st->kit->pool, &p->stripe_slots[(size_t)i * ios],
+		  &p->stripe_iovs[(size_t)i * ios * subs], ios, subs);
+}
+
+static void fill_stripes(struct shard *sh, const struct raid_config *cfg, const struct shape *s,
+			 struct parts *p)
+{
+	struct stripes *ss = &sh->stripes;
+
+	*ss = (struct stripes){
+		.parity = s->parity,
+		.chunk = s->chunk_bytes,
+		.cell = s->stripe_cell,
+		.subs = s->stripe_cell / STRIPE_SUB,
+		.total = s->stripes,
+		.most = s->stripes_most,
+		.hold_ns = (uint64_t)cfg->limits.merge_hold_us * 1000,
+	};
+	list_init(&ss->free);
+	list_init(&ss->active);
+	list_init(&ss->gathering);
+	list_init(&ss->dirty);
+	list_init(&ss->read_wait);
+	list_init(&ss->block_wait);
+	for (uint32_t i = 0; i < s->stripes; i++) {
+		fill_stripe(&p->stripes[i], s, p, i);
+		list_append(&ss->free, &p->stripes[i].link);
+	}
+}
+
 static void fill_shard(struct raid_array *a, const struct shape *s, struct parts *p)
 {
 	struct shard *sh = &a->shard;
@@ -553,6 +649,7 @@ static void fill_shard(struct raid_array *a, const struct shape *s, struct parts
 		list_init(&f->slots);
 		list_init(&f->rider.link);
 		list_init(&f->intent.link);
+		list_init(&f->in_stripe);
 		range_init(&f->range, RANGE_FRAG);
 		list_append(&sh->frags_free, &f->link);
 		sh->frags_free_count++;
@@ -576,6 +673,10 @@ static uint64_t row_bytes(const struct geometry *g, uint32_t chunk_bytes)
 		return (uint64_t)g->p.slots * chunk_bytes;
 	case RAID_LEVEL_10:
 		return (uint64_t)g->p.slots * chunk_bytes / g->copies;
+	case RAID_LEVEL_4:
+	case RAID_LEVEL_5:
+	case RAID_LEVEL_6:
+		return (uint64_t)g->row_data * chunk_bytes;
 	default:
 		return g->row_bytes;
 	}
@@ -624,6 +725,7 @@ int raid_create(const struct raid_config *config, struct raid_array **out, char 
 	list_init(&a->cmds_done);
 	fill_core(a, config, &s, &p);
 	fill_shard(a, &s, &p);
+	fill_stripes(&a->shard, config, &s, &p);
 	err = intent_create(&a->core, config, places_of(config), why);
 	if (err) {
 		raid_destroy(a);

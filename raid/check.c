@@ -4,6 +4,7 @@
  * what is in flight, not with the size of the pools.
  */
 #include "raid/array.h"
+#include "raid/stripe.h"
 
 static const char *check_slot(const struct shard *sh, const struct frag *f, const struct slot *s,
 			      uint32_t in_flight[])
@@ -52,7 +53,12 @@ static const char *check_frag(struct shard *sh, struct frag *f, uint32_t in_flig
 	list_for_each_entry (s, &sh->job_wait, link) {
 		waiting += s->of == f;
 	}
-	if (slots + waiting != f->out || counted + waiting != f->pending) {
+	list_for_each_entry (s, &sh->stripes.block_wait, link) {
+		waiting += s->of == f;
+	}
+	waiting += stripe_waiters(sh, f);
+	if (slots + waiting + (f->stripe != NULL) != f->out ||
+	    counted + waiting + f->parts != f->pending) {
 		return "a fragment's counts of ios are wrong";
 	}
 	if (f->state == FRAG_ANSWERED && !f->req) {
@@ -76,12 +82,14 @@ static const char *check_frag(struct shard *sh, struct frag *f, uint32_t in_flig
 	if (f->cursor < f->window || f->cursor > f->hi || f->window < f->lo) {
 		return "a fragment's window is outside it";
 	}
-	if (f->state == FRAG_ANSWERED ? f->range.state != RANGE_OUT
-				      : (f->range.state != RANGE_OUT) != write) {
+	if (f->state == FRAG_ANSWERED
+		    ? f->range.state != RANGE_OUT
+		    : (f->range.state != RANGE_OUT) != (write && !sh->stripes.parity)) {
 		return "a write is not among the ranges, or something else is";
 	}
-	if (write && f->state != FRAG_ANSWERED && f->state > FRAG_WAIT_INTENT &&
-	    f->intent_state != FRAG_INTENT_HELD && sh->view->redundant) {
+	if (write && !sh->stripes.parity && f->state != FRAG_ANSWERED &&
+	    f->state > FRAG_WAIT_INTENT && f->intent_state != FRAG_INTENT_HELD &&
+	    sh->view->redundant) {
 		return "a write goes on without the bitmap";
 	}
 	if (write && (f->state == FRAG_WAIT_RANGE) != (f->range.state == RANGE_WAITING)) {
@@ -287,6 +295,10 @@ const char *raid_check(const struct raid_array *ca)
 		return wrong;
 	}
 	wrong = check_sync(sh, in_flight, &writes, &ranges);
+	if (wrong) {
+		return wrong;
+	}
+	wrong = stripe_check(sh, in_flight, &writes, &ranges);
 	if (wrong) {
 		return wrong;
 	}

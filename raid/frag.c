@@ -9,6 +9,8 @@
  *   WAIT_RANGE -> WAIT_INTENT | WAIT_DIRTY | EDGES | ANSWERED     frag_start_write
  *   WAIT_INTENT -> WAIT_DIRTY | EDGES | ANSWERED                  frag_start_write
  *   WAIT_DIRTY -> EDGES | ANSWERED                                frag_start_write
+ *   FREE -> STRIPE                    admit: WRITE, TRIM, ZERO of levels 4, 5, 6
+ *   STRIPE -> WAIT_FLUSH | WAIT_META | ANSWERED                   frag_stripe_done
  *   EDGES -> DATA | WAIT_SHED | ANSWERED                          edges_done, late_reads
  *   DATA -> DATA (next window) | WAIT_SHED | WAIT_FLUSH | WAIT_META | ANSWERED
  *   WAIT_SHED -> EDGES | DATA | WAIT_META | ANSWERED              late_try, or the io came back
@@ -22,16 +24,18 @@
 #include "raid/base/bytes.h"
 #include "raid/base/check.h"
 #include "raid/base/mark.h"
+#include "raid/stripe.h"
 #include "raid/sync_job.h"
 
 #define TO(state) (1u << FRAG_##state)
 
 static const uint16_t frag_next[FRAG_STATES] = {
-	[FRAG_FREE] = TO(WAIT_RANGE) | TO(WAIT_INTENT) | TO(WAIT_DIRTY) | TO(EDGES) | TO(DATA) |
-		      TO(ANSWERED) | TO(SHED),
+	[FRAG_FREE] = TO(WAIT_RANGE) | TO(WAIT_INTENT) | TO(WAIT_DIRTY) | TO(STRIPE) | TO(EDGES) |
+		      TO(DATA) | TO(ANSWERED) | TO(SHED),
 	[FRAG_WAIT_RANGE] = TO(WAIT_INTENT) | TO(WAIT_DIRTY) | TO(EDGES) | TO(ANSWERED),
 	[FRAG_WAIT_INTENT] = TO(WAIT_DIRTY) | TO(EDGES) | TO(ANSWERED),
 	[FRAG_WAIT_DIRTY] = TO(EDGES) | TO(ANSWERED),
+	[FRAG_STRIPE] = TO(WAIT_FLUSH) | TO(WAIT_META) | TO(ANSWERED),
 	[FRAG_EDGES] = TO(DATA) | TO(WAIT_SHED) | TO(ANSWERED),
 	[FRAG_DATA] = TO(WAIT_SHED) | TO(WAIT_FLUSH) | TO(WAIT_META) | TO(ANSWERED),
 	[FRAG_WAIT_SHED] = TO(EDGES) | TO(DATA) | TO(WAIT_META) | TO(ANSWERED),
@@ -70,12 +74,15 @@ struct frag *frag_alloc(struct shard *sh)
 	f->buf = NULL;
 	f->kit = NULL;
 	f->reserved = 0;
+	f->stripe = NULL;
+	f->parts = 0;
 	return f;
 }
 
 void frag_free(struct shard *sh, struct frag *f)
 {
 	CHECK(list_empty(&f->slots) && !f->out && !f->pending && !f->buf && !f->reserved);
+	CHECK(!f->stripe && !f->parts);
 	list_del(&f->active);
 	list_push(&sh->frags_free, &f->link);
 	sh->frags_free_count++;
@@ -215,7 +222,8 @@ static void finish(struct shard *sh, struct frag *f)
 			sh->ask->differ_from = min_u64(sh->ask->differ_from, f->lo);
 		}
 		answer(sh, f, f->err);
-	} else if (v->fail_pending && (f->kind != FRAG_READ || view_unsynced(v, f->lo, f->hi))) {
+	} else if (v->fail_pending && (f->kind != FRAG_READ ||
+				       (!sh->stripes.parity && view_unsynced(v, f->lo, f->hi)))) {
 		MARK(frag_wait_meta);
 		if (v->broken) {
 			answer(sh, f, f->kind == FRAG_READ ? 0 : -EIO);
@@ -241,9 +249,20 @@ static void last_copy_error(struct shard *sh, const struct frag *f, enum raid_io
 			       });
 }
 
+void frag_stripe_done(struct shard *sh, struct frag *f)
+{
+	if (!f->err && f->kind != FRAG_WRITE && f->req->flags & RAID_REQ_FUA) {
+		MARK(frag_wait_flush);
+		frag_set_state(f, FRAG_WAIT_FLUSH);
+		list_append(&sh->ask->flush, &f->rider.link);
+	} else {
+		finish(sh, f);
+	}
+}
+
 void frag_start_read(struct shard *sh, struct frag *f)
 {
-	if (!plan_read(sh, f)) {
+	if (!(sh->stripes.parity ? stripe_plan_read(sh, f) : plan_read(sh, f))) {
 		MARK(frag_read_all_listed);
 		last_copy_error(sh, f, RAID_IO_READ);
 		f->err = -EIO;
@@ -476,6 +495,31 @@ static void members_changed(struct shard *sh)
 	}
 	repair_members_changed(sh);
 	sync_members_changed(sh);
+	stripe_members_changed(sh);
+}
+
+static void intent_granted(struct shard *sh, struct ask_intent *a)
+{
+	struct frag *f = container_of(a, struct frag, intent);
+
+	if (a->of_stripe) {
+		stripe_intent(sh, container_of(a, struct stripe, intent));
+	} else {
+		f->intent_state = FRAG_INTENT_HELD;
+		frag_start_write(sh, f);
+	}
+}
+
+static void intent_ended(struct shard *sh, struct ask_intent *a)
+{
+	struct frag *f = container_of(a, struct frag, intent);
+
+	if (a->of_stripe) {
+		stripe_intent(sh, container_of(a, struct stripe, intent));
+	} else {
+		f->intent_state = FRAG_INTENT_FREE;
+		frag_maybe_free(sh, f);
+	}
 }
 
 static bool run_answers(struct shard *sh)
@@ -492,6 +536,8 @@ static bool run_answers(struct shard *sh)
 			repair_judged(sh, s->of, s);
 		} else if (s->owner == SLOT_SYNC) {
 			sync_judged(sh, s->of, s);
+		} else if (s->owner == SLOT_STRIPE) {
+			stripe_judged(sh, s->of, s);
 		} else if (s->state == SLOT_OUT) {
 			late_judged(sh, s);
 		} else {
@@ -499,20 +545,12 @@ static bool run_answers(struct shard *sh)
 		}
 	}
 	while ((l = list_pop(&ask->intent_granted))) {
-		struct frag *f =
-			container_of(container_of(l, struct ask_intent, link), struct frag, intent);
-
 		moved = true;
-		f->intent_state = FRAG_INTENT_HELD;
-		frag_start_write(sh, f);
+		intent_granted(sh, container_of(l, struct ask_intent, link));
 	}
 	while ((l = list_pop(&ask->intent_ended))) {
-		struct frag *f =
-			container_of(container_of(l, struct ask_intent, link), struct frag, intent);
-
 		moved = true;
-		f->intent_state = FRAG_INTENT_FREE;
-		frag_maybe_free(sh, f);
+		intent_ended(sh, container_of(l, struct ask_intent, link));
 	}
 	while ((l = list_pop(&ask->flushed))) {
 		struct ask_flush *rider = container_of(l, struct ask_flush, link);
@@ -556,8 +594,17 @@ bool shard_run(struct shard *sh)
 			frag_start_write(sh, container_of(r, struct frag, range));
 		}
 	}
+	while ((r = range_next_ready(&sh->rows))) {
+		moved = true;
+		if (r->owner == RANGE_SYNC) {
+			sync_granted(sh, container_of(r, struct sync_job, range));
+		} else {
+			stripe_granted(sh, container_of(r, struct stripe, range));
+		}
+	}
 	moved |= repair_run(sh);
 	moved |= sync_run(sh);
 	moved |= admit_run(sh);
+	moved |= stripe_run(sh);
 	return moved;
 }

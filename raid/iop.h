@@ -25,7 +25,15 @@ enum iop_class { IOP_READS, IOP_WRITES, IOP_CLASSES };
 
 enum slot_state { SLOT_FREE, SLOT_HELD, SLOT_OUT };
 
-enum slot_owner { SLOT_DATA, SLOT_JOB, SLOT_META, SLOT_FLUSH, SLOT_INTENT, SLOT_SYNC };
+enum slot_owner {
+	SLOT_DATA,
+	SLOT_JOB,
+	SLOT_STRIPE,
+	SLOT_META,
+	SLOT_FLUSH,
+	SLOT_INTENT,
+	SLOT_SYNC,
+};
 
 /* How an io is being carried out: retry.c. */
 enum slot_phase {
@@ -57,12 +65,17 @@ struct slot {
 	int res;
 	bool late;	/* READ: passed its deadline and is still out */
 	uint32_t gslot; /* slot in the geometry that io.member holds; UINT32_MAX: none */
-	void *of;	/* DATA: struct frag; JOB: struct job; SYNC: struct sync_job */
+	void *of;	/* DATA: frag; JOB: job; STRIPE: stripe; SYNC: sync_job */
 
-	bool counted; /* DATA, SYNC: the outcome of its owner waits for it */
+	/* STRIPE only: its place there (struct stripe.todo) and sub-rows */
+	uint8_t key, sub, subs;
 
-	/* DATA only */
+	bool counted; /* DATA, STRIPE, SYNC: the outcome of its owner waits for it */
+
+	/* DATA, STRIPE */
 	enum slot_phase phase;
+
+	/* DATA only; STRIPE: off counts the sub-rows that are done */
 	bool retried;			    /* DISCARD, ZERO: emitted a second time */
 	uint32_t whole_gslot, whole_member; /* PIECES, OTHER: the io as planned */
 	uint64_t whole_maddr, whole_len;

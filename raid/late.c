@@ -13,9 +13,8 @@
 
 #include "raid/base/check.h"
 #include "raid/base/mark.h"
+#include "raid/stripe.h"
 #include "raid/sync_job.h"
-
-enum other { OTHER_NONE, OTHER_LATE, OTHER_READY };
 
 /* Is there another copy of what s reads, on a member that answers? */
 static enum other other_copy(struct shard *sh, const struct slot *s, bool *unsynced)
@@ -27,6 +26,9 @@ static enum other other_copy(struct shard *sh, const struct slot *s, bool *unsyn
 
 	if (!geo_unmap(sh->view->geo, s->gslot, s->io.maddr, &addr, &copy)) {
 		return OTHER_NONE;
+	}
+	if (sh->stripes.parity) {
+		return stripe_other(sh, s);
 	}
 	geo_map(sh->view->geo, addr, 1, &p);
 	*unsynced = choose_unsynced(sh, &p);
@@ -59,7 +61,7 @@ static void late_read(struct shard *sh, struct slot *s)
 		iop_stop_waiting(s);
 		return;
 	}
-	if (f->sheds >= sh->view->geo->copies) {
+	if (f->sheds >= sh->view->geo->copies + sh->stripes.parity) {
 		/* All members take longer than the deadline: turning round for ever would throw
 		 * away every answer that comes. */
 		MARK(late_all_round);
@@ -105,6 +107,8 @@ void late_reads(struct shard *sh)
 			repair_late(sh, s->of, s);
 		} else if (s->owner == SLOT_SYNC) {
 			sync_late(sh, s->of, s);
+		} else if (s->owner == SLOT_STRIPE) {
+			stripe_late(sh, s->of, s);
 		} else {
 			late_read(sh, s);
 		}
@@ -173,7 +177,8 @@ static bool all_out(const struct frag *f)
 		}
 		n++;
 	}
-	return n == f->out; /* the others are on shard.job_wait */
+	/* The others are on shard.job_wait, or with stripes. */
+	return n == f->out && !f->parts;
 }
 
 static bool try_one(struct shard *sh, struct frag *f)

@@ -274,6 +274,19 @@ bool member_run(struct core *c)
 		note_differing(c);
 		moved = true;
 	}
+	if (c->ask.row_inconsistent) {
+		MARK(member_row_inconsistent);
+		c->ask.row_inconsistent = false;
+		c->view.broken = true;
+		c->view.generation++;
+		c->meta.resync_offset = 0; /* never clean again as it is */
+		events_add(c->events, (struct raid_event){
+					      .type = RAID_EV_READ_ONLY,
+					      .member = UINT32_MAX,
+					      .why = "a row of the array is inconsistent",
+				      });
+		moved = true;
+	}
 	if (c->ask.repaired_any) {
 		count_repaired(c);
 		moved = true;

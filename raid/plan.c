@@ -15,6 +15,7 @@
 #include "raid/base/check.h"
 #include "raid/base/mark.h"
 #include "raid/shard.h"
+#include "raid/stripe.h"
 
 static uint64_t page_floor(uint64_t a)
 {
@@ -84,6 +85,9 @@ uint64_t plan_split(const struct shard *sh, enum raid_op op, uint64_t addr, uint
 	uint64_t start, end, limit;
 	enum frag_kind kind;
 
+	if (sh->stripes.parity && op != RAID_OP_READ) {
+		return min_u64(len, stripe_cell_end(sh, addr) - addr);
+	}
 	area(sh, addr, &start, &end);
 	if ((op == RAID_OP_TRIM || op == RAID_OP_ZERO) &&
 	    (op == RAID_OP_TRIM || plan_zero_direct(sh, &probe, &kind))) {
@@ -298,14 +302,17 @@ static void drop_held(struct shard *sh, struct frag *f)
 }
 
 /* The rest of the reservation goes back once nothing more is to be planned. */
-static void planned(struct shard *sh, struct frag *f, uint64_t end)
+void plan_emit(struct shard *sh, struct frag *f, uint64_t end)
 {
 	struct slot_pool *pool = f->kit ? &f->kit->pool : &sh->pool;
 
 	if (f->cursor >= end) {
+		/* Rows that stripes read may have to be read again by itself. */
+		uint32_t keep = sh->stripes.parity && !f->out ? 1 : 0;
+
 		f->cursor = f->hi;
-		pool->reserved -= f->reserved;
-		f->reserved = 0;
+		pool->reserved -= f->reserved - keep;
+		f->reserved = keep;
 	}
 	emit_held(sh, f);
 }
@@ -372,6 +379,22 @@ static int spread_choose(const struct shard *sh, struct spread *sp, const struct
 	return i;
 }
 
+bool plan_add_read(struct shard *sh, struct frag *f, uint32_t gslot, uint64_t maddr, uint64_t len,
+		   uint8_t *to)
+{
+	struct slot *s = run_find(f, gslot, maddr, len, sh->view->slot[gslot].max_io_bytes);
+
+	if (!s) {
+		if (!f->reserved) {
+			MARK(plan_read_window);
+			return false;
+		}
+		s = run_new(sh, f, RAID_IO_READ, gslot, maddr);
+	}
+	run_append(s, to, len);
+	return true;
+}
+
 bool plan_read(struct shard *sh, struct frag *f)
 {
 	uint64_t end = sh->shifted ? last_byte(sh, f) : min_u64(f->hi, sh->view->size_bytes);
@@ -382,7 +405,6 @@ bool plan_read(struct shard *sh, struct frag *f)
 	while (f->cursor < end) {
 		uint64_t len, n = min_u64(min_u64(end - f->cursor, sh->cell_bytes), sp.part);
 		struct geo_copy *c;
-		struct slot *s;
 		int i;
 
 		geo_map(sh->view->geo, f->cursor, n, &p);
@@ -393,18 +415,13 @@ bool plan_read(struct shard *sh, struct frag *f)
 		}
 		c = &p.copy[i];
 		n = io_len(sh, c, len);
-		s = run_find(f, c->slot, c->maddr, n, sh->view->slot[c->slot].max_io_bytes);
-		if (!s) {
-			if (!f->reserved) {
-				MARK(plan_read_window);
-				break;
-			}
-			s = run_new(sh, f, RAID_IO_READ, c->slot, c->maddr);
+		if (!plan_add_read(sh, f, c->slot, c->maddr, n,
+				   plan_read_pointer(sh, f, f->cursor))) {
+			break;
 		}
-		run_append(s, plan_read_pointer(sh, f, f->cursor), n);
 		f->cursor += len;
 	}
-	planned(sh, f, end);
+	plan_emit(sh, f, end);
 	return true;
 }
 
@@ -608,6 +625,6 @@ bool plan_window(struct shard *sh, struct frag *f)
 		f->cursor += p.len;
 	}
 	CHECK(f->cursor > f->window);
-	planned(sh, f, last_byte(sh, f));
+	plan_emit(sh, f, last_byte(sh, f));
 	return true;
 }

@@ -152,13 +152,6 @@ struct raid_config {
 };
 
 /*
- * What this version's engine cannot do yet, though assembly allows it: 0, -ENOTSUP, or -EROFS
- * (read-only it can), with the reason. raid_create() asks it too; who only decides (nbd-raidctl
- * assemble) asks it by itself.
- */
-int raid_can_run(const struct assembly *as, bool read_only, char why[RAID_WHY_BYTES]);
-
-/*
  * Take all memory and make the array ready to step. Writes nothing yet: superblock changes that the
  * start itself needs (an absent member's role, rule 9 of md-format §8) go out durable before the
  * first data write. Returns 0, -ENOMEM or -EINVAL with the reason in why.

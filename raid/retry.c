@@ -21,6 +21,7 @@
 #include "raid/base/check.h"
 #include "raid/base/mark.h"
 #include "raid/shard.h"
+#include "raid/stripe.h"
 
 /* May what the io reads be given to a client? */
 static bool readable(const struct shard *sh, const struct slot *s)
@@ -37,6 +38,14 @@ static struct iovec block_memory(const struct shard *sh, const struct slot *s)
 	uint64_t skip = s->off;
 	uint32_t i = 0;
 
+	if (sh->stripes.parity) {
+		/* A block that needs its row lies in one sub-row. */
+		const struct geo_params *p = &sh->view->geo->p;
+		uint64_t at = s->whole_maddr + s->off -
+			      p->slot[s->whole_gslot].data_offset_sectors * RAID_SECTOR_BYTES;
+
+		most = SHARD_BLOCK - at % SHARD_BLOCK;
+	}
 	while (skip >= s->iov[i].iov_len) {
 		skip -= s->iov[i++].iov_len;
 		CHECK(i < s->whole_iovcnt);
@@ -164,6 +173,13 @@ static void read_other(struct shard *sh, struct frag *f, struct slot *s, int err
 	uint32_t me;
 	int i;
 
+	if (sh->stripes.parity) {
+		if (err) {
+			report(sh, s, RAID_EV_READ_ERROR, err);
+		}
+		stripe_wait_block(sh, s);
+		return;
+	}
 	block_piece(sh, s, s->piece_len, &p);
 	me = copy_of(&p, s->gslot);
 	s->tried |= 1u << me;
@@ -218,6 +234,18 @@ void retry_other_done(struct shard *sh, struct slot *s)
 		}
 	}
 	read_next_block(sh, s->of, s);
+}
+
+/* Levels 4, 5, 6: the row gave the block in work, or could not. */
+void retry_stripe_done(struct shard *sh, struct slot *s, int err)
+{
+	if (err) {
+		MARK(retry_read_row_lost);
+		report(sh, s, RAID_EV_LAST_COPY_ERROR, err);
+		read_finish(sh, s->of, s, err);
+	} else {
+		read_next_block(sh, s->of, s);
+	}
 }
 
 /* The repair that the read waited for is over; the copies in bad still lack it. */

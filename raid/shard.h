@@ -41,6 +41,7 @@ enum {
  *   WAIT_RANGE  WRITE, TRIM, ZERO: admitted, holds all it needs; an earlier write overlaps
  *   WAIT_INTENT range granted; its bits in the bitmap are not durable yet
  *   WAIT_DIRTY  superblocks do not say dirty yet
+ *   STRIPE      levels 4, 5, 6: part of a stripe, whose states count (stripe.h)
  *   EDGES       blocks that the payload covers only in part are being read
  *   DATA        ios of the current window are out
  *   WAIT_SHED   a READ hung; waits for another buffer to start again with
@@ -54,6 +55,7 @@ enum frag_state {
 	FRAG_WAIT_RANGE,
 	FRAG_WAIT_INTENT,
 	FRAG_WAIT_DIRTY,
+	FRAG_STRIPE,
 	FRAG_EDGES,
 	FRAG_DATA,
 	FRAG_WAIT_SHED,
@@ -72,6 +74,7 @@ enum frag_intent { FRAG_INTENT_FREE, FRAG_INTENT_ASKED, FRAG_INTENT_HELD, FRAG_I
 
 struct kit;
 struct sync_job; /* sync_job.h */
+struct stripe;
 
 struct frag {
 	struct list link;   /* list of its state */
@@ -99,6 +102,36 @@ struct frag {
 	uint32_t out;	   /* ios on that list */
 	uint32_t pending;  /* of them, counted */
 	uint32_t reserved; /* slots promised by its pool */
+
+	/* levels 4, 5, 6 */
+	struct list in_stripe; /* WRITE …: stripe.frags; READ: stripes.read_wait */
+	struct stripe *stripe; /* WRITE …: its payload is named by, counts as an io */
+	uint32_t parts;	       /* READ: stripes at work for it, and one for being on read_wait */
+	uint64_t part;	       /* READ: from here on parts have no stripe yet */
+	uint64_t part_mask;    /* … and which of them want one, one bit for each cell */
+};
+
+enum { STREAMS = 16 };
+
+/* Where streams of writes went on to: who may wait for a neighbour. */
+struct stream {
+	uint64_t id, next;
+	uint32_t in_flight;
+};
+
+/* Levels 4, 5, 6 (stripe.h). */
+struct stripes {
+	uint32_t parity;	    /* blocks of it in a row; 0: another level */
+	uint32_t chunk, cell, subs; /* bytes, bytes, sub-rows of a cell */
+	uint32_t total, most;	    /* in the pool, at work at a time; hung ios hold the others */
+	uint32_t at_work;
+	uint64_t hold_ns;
+	struct list free, active;
+	struct list gathering;	/* in the order in which they began */
+	struct list dirty;	/* wait for the superblocks */
+	struct list read_wait;	/* frag.in_stripe: READs with parts that need a stripe */
+	struct list block_wait; /* slot.link: blocks that could not be read */
+	struct stream stream[STREAMS];
 };
 
 /* A second chance: a buffer and ios that nothing but a READ past its deadline can take. */
@@ -171,6 +204,7 @@ struct shard {
 	struct job job[SHARD_JOBS];
 	struct list jobs_free, jobs_dirty;
 	struct list job_wait; /* slot.link: reads that need a repair and found no free job */
+	struct stripes stripes;
 
 	uint32_t sync_jobs, sync_busy;
 	struct sync_job *sync_job;
@@ -178,6 +212,14 @@ struct shard {
 
 	uint32_t frags_high;
 };
+
+/* Does the member of this slot keep a READ waiting that is past its deadline? */
+static inline bool shard_late(const struct shard *sh, uint32_t gslot)
+{
+	const struct view_slot *vs = &sh->view->slot[gslot];
+
+	return vs->writes && sh->late[vs->member];
+}
 
 /* ---- admit.c ---- */
 void shard_submit(struct shard *sh, struct raid_req *req); /* READ, WRITE, TRIM, ZERO */
@@ -199,6 +241,7 @@ void frag_start_write(struct shard *sh, struct frag *f); /* its range is granted
 void frag_unreserve(struct shard *sh, struct frag *f);
 void frag_drop_buffer(struct shard *sh, struct frag *f);
 void frag_maybe_free(struct shard *sh, struct frag *f);
+void frag_stripe_done(struct shard *sh, struct frag *f); /* a write; outcome in f->err */
 void shard_answer(struct shard *sh, struct raid_req *req, int res);
 void shard_writes_add(struct shard *sh);
 void shard_writes_del(struct shard *sh);
@@ -216,6 +259,9 @@ void plan_merge(struct shard *sh, struct frag *f);  /* payload into the edge blo
 bool plan_zero_direct(const struct shard *sh, const struct raid_req *req, enum frag_kind *kind);
 uint8_t *plan_read_pointer(const struct shard *sh, const struct frag *f, uint64_t addr);
 struct slot *frag_take_slot(struct shard *sh, struct frag *f);
+bool plan_add_read(struct shard *sh, struct frag *f, uint32_t gslot, uint64_t maddr, uint64_t len,
+		   uint8_t *to); /* false: no slot for it in this window */
+void plan_emit(struct shard *sh, struct frag *f, uint64_t end); /* … up to f->cursor */
 
 /* ---- choose.c ---- */
 int choose_copy(const struct shard *sh, const struct geo_piece *p, uint32_t tried, uint64_t *len);
@@ -228,8 +274,10 @@ void retry_write_done(struct shard *sh, struct frag *f, struct slot *s);
 void retry_judged(struct shard *sh, struct frag *f, struct slot *s);
 void retry_repaired(struct shard *sh, struct slot *s, uint32_t bad); /* bad: not yet */
 void retry_other_done(struct shard *sh, struct slot *s);
+void retry_stripe_done(struct shard *sh, struct slot *s, int err);
 
 /* ---- late.c ---- */
+enum other { OTHER_NONE, OTHER_LATE, OTHER_READY };
 void late_reads(struct shard *sh);
 void late_judged(struct shard *sh, struct slot *s);
 bool late_try(struct shard *sh); /* give waiting fragments their second chance */

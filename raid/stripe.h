@@ -5,8 +5,11 @@
  *
  *   stripe.c       states, who joins whom, order
  *   stripe_plan.c  the one decision: which blocks are read, which written (pure)
- *   stripe_calc.c  parity, reconstruction, edges (pure, over the stripe's buffers)
- *   stripe_io.c    ios out and back, errors, retries, deadlines, putting a row back (rule 6)
+ *   stripe_calc.c  parity and reconstruction (pure, over the stripe's buffers)
+ *   stripe_rows.c  what a stripe covers, what is decided about it, what it computes
+ *   stripe_io.c    ios out and back, errors, retries, deadlines, verdicts
+ *   stripe_undo.c  putting a row back (rule 6)
+ *   stripe_read.c  READs that need rows
  *
  * A *cell* is min(chunk, 64 KiB) of a row on all members. A stripe is one batch of work on one
  * cell: parts of fragments that are written together, or a part of a READ whose blocks cannot be
@@ -15,18 +18,21 @@
  * ZERO lies within one cell (plan_split), so it needs one stripe: it joins the one that gathers for
  * its cell, or takes a free one, or waits in the FIFO holding nothing.
  *
- * Order (rule 7): a stripe locks the byte range of the component that it touches in shard.rows, in
- * the order in which stripes stopped gathering... a later write to the same bytes never joins: the
- * gathering stripe is closed and the write starts the next one. The sync machine's orders lock
- * their rows in the same table.
+ * Order (rule 7): a stripe locks the bytes of the component that it touches in shard.rows when it
+ * stops gathering. A write to bytes that the gathering stripe has already is not taken in: the
+ * stripe stops gathering and the write starts the next one. The sync machine's orders lock their
+ * rows in the same table.
  *
- * All decisions are made per 4 KiB of the cell (a sub-row), from one snapshot of the view; if
- * members change meanwhile, ios that are out are waited for or disowned, and what has not been
- * written is decided again.
+ * All decisions are made per 4 KiB of the cell (a *sub-row*), from one snapshot of the view; if
+ * members change while blocks are read, everything is decided again before anything is written.
+ *
+ * Blocks of a row are counted by *index*: data blocks in the order of addresses, then P, then Q.
+ * What is known of them is kept as masks, a bit for each sub-row.
  */
 #ifndef RAID_STRIPE_H
 #define RAID_STRIPE_H
 
+#include "raid/geometry.h"
 #include "raid/shard.h"
 
 enum {
@@ -97,5 +103,163 @@ void stripe_recover(const struct stripe_calc *c, const bool have[RAID_SLOTS_MAX]
  * difference of the blocks that have a now[]. Others: from all data blocks, now[] before old[].
  */
 void stripe_parity(const struct stripe_calc *c, enum stripe_method method);
+
+/* ---- the machine --------------------------------------------------------------------------- */
+
+/*
+ * States of a stripe (stripe.c: stripe_set_state() checks the table):
+ *
+ *   FREE      in the pool
+ *   GATHER    takes fragments in; still on shard.stripes.gathering
+ *   LOCK      waits for its place among the rows
+ *   INTENT    its bits in the bitmap are not durable yet
+ *   DIRTY     superblocks do not say dirty yet
+ *   READ      blocks that are needed are being read (none: passes through)
+ *   WRITE     blocks are being written
+ *   VERIFY    rewritten blocks that had been unreadable are read back
+ *   UNDO      a write failed at the redundancy limit: old blocks go back
+ *   LINGER    everything is answered; ios that hang still name its memory, or the bitmap has not
+ *             heard yet
+ *   HUSK      nothing of it is left but a kit that hung reads still name
+ */
+enum stripe_state {
+	ST_FREE,
+	ST_GATHER,
+	ST_LOCK,
+	ST_INTENT,
+	ST_DIRTY,
+	ST_READ,
+	ST_WRITE,
+	ST_VERIFY,
+	ST_UNDO,
+	ST_LINGER,
+	ST_HUSK,
+	ST_STATES,
+};
+
+/* A bit for each sub-row of the cell. */
+typedef uint16_t stripe_mask;
+
+/* Memory and ios; a stripe whose reads hang leaves its kit to a husk and takes the husk's. */
+struct stripe_kit {
+	uint8_t *old; /* a cell for each index: as read, or computed */
+	uint8_t *now; /* … to be written, where it is not the payload itself */
+	struct slot_pool pool;
+};
+
+struct stripe {
+	struct list link;   /* of its state */
+	struct list active; /* shard.stripes.active while not FREE */
+	enum stripe_state state;
+	struct stripe_kit *kit;
+	struct list slots; /* slot.link: ios held or out */
+	uint32_t out;	   /* … how many */
+	uint32_t pending;  /* of them, waited for */
+
+	/* the cell */
+	uint64_t row_no;
+	uint32_t inside; /* where it begins in its chunks */
+	struct geo_row row;
+	uint32_t blocks;    /* data + parity */
+	stripe_mask rows;   /* touched in any block */
+	struct range range; /* bytes of the component */
+	enum frag_intent intent_state;
+	struct ask_intent intent;
+
+	/* whom it serves: fragments that write … */
+	struct list frags; /* frag.in_stripe */
+	uint32_t frag_count;
+	uint64_t gather_ns;
+	bool hold; /* its last fragment belongs to a stream that goes on in this row */
+	bool fua;
+	enum raid_io_op op; /* WRITE; DISCARD, ZERO: the whole row */
+	/* … or a part of a READ, or a block that a READ could not get */
+	bool read_only;
+	bool writes; /* counts among those that write */
+	struct frag *reader;
+	struct slot *waiter;
+	uint64_t read_addr, read_len;
+
+	/* decided */
+	bool again; /* a read failed: decide again */
+	uint8_t method[STRIPE_SUBS_MAX];
+	stripe_mask lost; /* cannot be done */
+	stripe_mask undo; /* a write failed where the member cannot be failed */
+	stripe_mask keep_old;
+
+	/* by index */
+	stripe_mask touched[RAID_SLOTS_MAX]; /* WRITE: data; READ: wanted */
+	stripe_mask full[RAID_SLOTS_MAX];    /* given as a whole */
+	stripe_mask bad[RAID_SLOTS_MAX];     /* could not be read */
+	stripe_mask need[RAID_SLOTS_MAX];    /* to be read */
+	stripe_mask have[RAID_SLOTS_MAX];    /* in old */
+	stripe_mask write[RAID_SLOTS_MAX];   /* to be written */
+	stripe_mask fix[RAID_SLOTS_MAX];     /* of those: had been unreadable, are read back */
+	stripe_mask todo[VIEW_SLOTS]; /* not given to an io yet; by index + VIEW_TWIN: twin's */
+	uint8_t busy[VIEW_SLOTS];     /* ios out on it, by the same */
+
+	uint16_t *covered;    /* [index * subs + sub] bytes given */
+	const uint8_t **from; /* … what is to be written there; NULL: what is there stays */
+};
+
+/* stripe.c */
+void stripe_set_state(struct stripe *st, enum stripe_state to);
+bool stripe_join(struct shard *sh, struct frag *f); /* false: no stripe is free */
+bool stripe_run(struct shard *sh);		    /* whatever can move; whether anything did */
+void stripe_close_all(struct shard *sh);	    /* a FLUSH came: nobody waits any longer */
+uint64_t stripe_deadline(const struct shard *sh);
+void stripe_granted(struct shard *sh, struct stripe *st);
+struct stripe *stripe_take(struct shard *sh);
+void stripe_begin(struct shard *sh, struct stripe *st);	  /* all it covers is known: lock */
+void stripe_advance(struct shard *sh, struct stripe *st); /* pending is 0 */
+void stripe_maybe_free(struct shard *sh, struct stripe *st);
+void stripe_fail_frags(struct shard *sh, struct stripe *st, stripe_mask rows, int err);
+void stripe_intent(struct shard *sh, struct stripe *st); /* the core has answered */
+
+/* stripe_check.c */
+const char *stripe_check(struct shard *sh, uint32_t in_flight[], uint32_t *writes,
+			 uint32_t *ranges);
+uint32_t stripe_waiters(const struct shard *sh, const struct frag *f);
+
+/* stripe_rows.c */
+bool stripe_whole_row(const struct shard *sh, uint64_t addr, uint64_t len);
+uint64_t stripe_cell_end(const struct shard *sh, uint64_t addr); /* array address */
+void stripe_place(struct shard *sh, struct stripe *st, uint64_t addr);
+bool stripe_same_cell(const struct shard *sh, const struct stripe *st, uint64_t addr);
+void stripe_want(struct shard *sh, struct stripe *st, uint64_t addr, uint64_t len);
+void stripe_cover(struct shard *sh, struct stripe *st, const struct frag *f);
+void stripe_cover_again(struct shard *sh, struct stripe *st);
+bool stripe_full(const struct shard *sh, const struct stripe *st);
+void stripe_decide_all(struct shard *sh, struct stripe *st);
+stripe_mask stripe_rows_of(const struct shard *sh, const struct stripe *st, uint64_t addr,
+			   uint64_t len);
+void stripe_copy_out(const struct shard *sh, const struct stripe *st, uint8_t *to);
+void stripe_compute(struct shard *sh, struct stripe *st);
+uint32_t stripe_gslot(const struct stripe *st, uint32_t index);
+uint64_t stripe_maddr(const struct shard *sh, const struct stripe *st, uint32_t index,
+		      uint32_t sub);
+uint8_t *stripe_old(const struct shard *sh, const struct stripe *st, uint32_t index, uint32_t sub);
+uint8_t *stripe_now(const struct shard *sh, const struct stripe *st, uint32_t index, uint32_t sub);
+
+/* stripe_io.c */
+bool stripe_emit_reads(struct shard *sh, struct stripe *st); /* false: nothing to be read */
+void stripe_emit_writes(struct shard *sh, struct stripe *st);
+bool stripe_emit_verify(struct shard *sh, struct stripe *st); /* false: nothing to be verified */
+bool stripe_emit_undo(struct shard *sh, struct stripe *st);   /* false: nothing to be put back */
+void stripe_io_done(struct shard *sh, struct stripe *st, struct slot *s);
+void stripe_judged(struct shard *sh, struct stripe *st, struct slot *s);
+void stripe_late(struct shard *sh, struct stripe *st, struct slot *s);
+void stripe_members_changed(struct shard *sh);
+
+/* stripe_undo.c */
+void stripe_undo(struct shard *sh, struct stripe *st);
+void stripe_undone(struct shard *sh, struct stripe *st);
+
+/* stripe_read.c */
+bool stripe_plan_read(struct shard *sh, struct frag *f);    /* in place of plan_read() */
+bool stripe_read_run(struct shard *sh);			    /* READs that wait for a stripe */
+void stripe_read_done(struct shard *sh, struct stripe *st); /* its blocks are there, or lost */
+void stripe_wait_block(struct shard *sh, struct slot *s);
+enum other stripe_other(struct shard *sh, const struct slot *s); /* could its row do without it? */
 
 #endif

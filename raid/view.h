@@ -157,6 +157,7 @@ struct ask_intent {
 	uint64_t lo, hi;
 	bool end;
 	bool missed;
+	bool of_stripe;	  /* the asker's: what it is part of */
 	uint32_t counted; /* the core's: the bitmap that counts this write, 0: none */
 };
 
@@ -185,6 +186,7 @@ struct ask {
 	uint64_t idle_since_ns; /* when writes_active last became 0 */
 	uint64_t differ_from; /* a write failed on some copies: from this array byte they differ */
 	bool repaired_any;
+	bool row_inconsistent; /* rule 6: no more writes */
 	struct ask_repaired repaired[VIEW_SLOTS];
 };
 

@@ -156,10 +156,6 @@ static int open_assembled(struct array_instance *ai, const struct array_spec *sp
 		return why_set(why, -EROFS, "%s%s", as->why,
 			       strstr(as->why, "--readonly") ? "" : "; use --readonly");
 	}
-	rc = raid_can_run(as, spec->read_only, why);
-	if (rc < 0) {
-		return rc;
-	}
 	if (absent[0]) {
 		append_note(as, absent);
 	}

@@ -215,8 +215,6 @@ static int decide_here(struct assemble_work *w, const struct assemble_args *a)
 	if (w->as.decision == ASM_REFUSE ||
 	    (w->as.decision == ASM_START_READONLY && !a->opt.want_readonly)) {
 		refusal = w->as.why;
-	} else if (raid_can_run(&w->as, a->opt.want_readonly, why) < 0) {
-		refusal = why;
 	}
 	if (a->json) {
 		ctl_print_json(verdict_json(w, a, refusal));

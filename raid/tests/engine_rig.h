@@ -64,6 +64,7 @@ struct rig {
 	struct raid_cmd *cmd;
 	struct raid_event event[RIG_EVENTS];
 	uint32_t events;
+	bool failed[RAID_MEMBERS_MAX]; /* the engine said so */
 };
 
 static inline void rig_member(struct rig *r, uint32_t i, int32_t slot)
@@ -213,6 +214,9 @@ static inline void rig_step(struct rig *r)
 		r->cmd = cmd;
 	}
 	while (r->events < RIG_EVENTS && raid_next_event(r->a, &r->event[r->events])) {
+		if (r->event[r->events].type == RAID_EV_MEMBER_FAILED) {
+			r->failed[r->event[r->events].member] = true;
+		}
 		r->events++;
 	}
 }

@@ -474,23 +474,6 @@ static void test_spares_come_last(void **state)
 	rig_free(r);
 }
 
-/* Nothing is served through a map whose parity nobody keeps. */
-static void test_parity_levels_refused(void **state)
-{
-	struct rig *r = rig_prepare(&(struct rig_shape){.level = RAID_LEVEL_5,
-							.layout = 2,
-							.chunk_sectors = 128,
-							.slots = 3,
-							.sectors = 1024});
-	struct raid_config cfg = {
-		.assembly = r->as, .props = r->props, .limits = RAID_LIMITS_DEFAULT, .now = r->now};
-	char why[RAID_WHY_BYTES];
-
-	assert_int_equal(raid_create(&cfg, &r->a, why), -ENOTSUP);
-	assert_non_null(strstr(why, "raid5 is not served by this version"));
-	rig_free(r);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -513,7 +496,6 @@ int main(void)
 		cmocka_unit_test(test_spare_is_dropped),
 		cmocka_unit_test(test_laggards_are_brought_up_first),
 		cmocka_unit_test(test_spares_come_last),
-		cmocka_unit_test(test_parity_levels_refused),
 	};
 
 	return cmocka_run_group_tests_name("engine_meta", tests, NULL, NULL);
