@@ -122,12 +122,12 @@ static int parse(int argc, char **argv, struct options *o)
 
 static void print_stats(const struct world_stats *s, double seconds)
 {
-	printf("raid-sim: %" PRIu64 " seeds, %" PRIu64 " skipped, %" PRIu64
-	       " crash-restarts, %" PRIu64 " by force, %" PRIu64 " orderly stops, %" PRIu64
-	       " requests, %" PRIu64 " ios, %" PRIu64 " steps, %" PRIu64
-	       " places verified, %" PRIu64 " members failed, %" PRIu64 " commands, %" PRIu64
-	       " syncs, %" PRIu64 " damages found, %" PRIu64 " client errors allowed, in %.1f s\n",
-	       s->seeds, s->skipped, s->crashes, s->forced, s->stops, s->requests, s->ios, s->steps,
+	printf("raid-sim: %" PRIu64 " seeds, %" PRIu64 " crash-restarts, %" PRIu64
+	       " by force, %" PRIu64 " orderly stops, %" PRIu64 " requests, %" PRIu64
+	       " ios, %" PRIu64 " steps, %" PRIu64 " places verified, %" PRIu64
+	       " members failed, %" PRIu64 " commands, %" PRIu64 " syncs, %" PRIu64
+	       " damages found, %" PRIu64 " client errors allowed, in %.1f s\n",
+	       s->seeds, s->crashes, s->forced, s->stops, s->requests, s->ios, s->steps,
 	       s->verified, s->members_failed, s->commands, s->syncs, s->damages, s->client_errors,
 	       seconds);
 }

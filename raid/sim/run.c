@@ -281,11 +281,6 @@ void run_seed(struct world *w, uint64_t seed, enum plan_profile profile, bool ve
 		printf("plan: %s\n", w->trace.plan);
 	}
 	world_init(w, &plan, seed);
-	if (!session_can_run(w)) {
-		w->stats.skipped++;
-		world_free(w);
-		return;
-	}
 	for (uint32_t d = 0; d < plan.disks; d++) {
 		w->read_from[d] = w->role[d].in_sync;
 	}

@@ -201,14 +201,6 @@ static void reset_session(struct world *w, bool read_only)
 		  w->bits.on, 0);
 }
 
-/* Does this version of the engine run what w->assembly says? */
-bool session_can_run(struct world *w)
-{
-	char why[RAID_WHY_BYTES] = "";
-
-	return raid_can_run(w->assembly, false, why) == 0;
-}
-
 /* Start what w->assembly says. */
 static void run(struct world *w, bool read_only)
 {

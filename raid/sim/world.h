@@ -137,7 +137,7 @@ struct damage {
 };
 
 struct world_stats {
-	uint64_t seeds, skipped, sessions, crashes, forced, stops, requests, ios, steps,
+	uint64_t seeds, sessions, crashes, forced, stops, requests, ios, steps,
 		client_errors, members_failed, syncs, commands, damages;
 	uint64_t verified;
 };
@@ -269,7 +269,6 @@ void session_begin_built(struct world *w);
 void session_crash(struct world *w);
 void session_stop(struct world *w);
 void session_end(struct world *w);
-bool session_can_run(struct world *w);
 void session_props(const struct world *w, uint32_t disk, bool read_only,
 		   struct raid_member_props *out);
 /* Would an assembly trust this disk if the power went now and every cache lost everything? */
