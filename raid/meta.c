@@ -407,7 +407,7 @@ static bool run_idle(struct core *c)
 
 	if (clean && (member_unflushed(c) || c->flush.running)) {
 		MARK(meta_flush_before_clean);
-		c->flush.wanted = member_unflushed(c);
+		c->flush.wanted |= member_unflushed(c); /* others may want one too */
 		clean = false;
 	}
 	if (!changes && !dirty && !clean) {

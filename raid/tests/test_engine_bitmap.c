@@ -239,6 +239,34 @@ static void test_write_meets_clearing(void **state)
 	rig_free(r);
 }
 
+static int hold_flushes(struct rig *r, struct raid_io *io)
+{
+	(void)r;
+	return is_flush(io) ? RIG_HOLD : 0;
+}
+
+/* The sweep wants a round after the one that runs; the superblocks, which wait for that one to say
+ * clean, must not take it away. */
+static void test_sweep_during_a_flush(void **state)
+{
+	struct rig *r = swept(&mirror);
+	struct rig_req *q;
+
+	(void)state;
+	assert_int_equal(rig_write(r, 3 * CHUNK, CHUNK, data), 0);
+	r->fault = hold_flushes;
+	q = rig_submit(r, RAID_OP_FLUSH, 0, 0, 0, NULL);
+	rig_run(r);
+	pass_s(r, 11);
+	assert_true(bit_on(r, 0, 3));
+	r->fault = NULL;
+	rig_run(r);
+	assert_int_equal(rig_finish(r, q), 0);
+	pass_s(r, 1);
+	assert_false(bit_on(r, 0, 3) || bit_on(r, 1, 3));
+	rig_free(r);
+}
+
 static void test_stop_clears(void **state)
 {
 	struct rig *r = swept(&mirror);
@@ -381,6 +409,7 @@ int main(void)
 		cmocka_unit_test(test_writes_keep_the_bit),
 		cmocka_unit_test(test_clearing_in_order),
 		cmocka_unit_test(test_write_meets_clearing),
+		cmocka_unit_test(test_sweep_during_a_flush),
 		cmocka_unit_test(test_stop_clears),
 		cmocka_unit_test(test_failed_page_fails_the_member),
 		cmocka_unit_test(test_failed_page_of_the_last_copy),
