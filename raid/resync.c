@@ -167,7 +167,8 @@ static void begin(struct core *c, const struct resync_plan *p)
 	s->generation = c->view.members_generation;
 	s->differ_from = UINT64_MAX;
 	s->noted = 0;
-	s->blocked = false;
+	s->blocked &= is_scrub(s);
+	s->stuck = false;
 	s->redos = s->redo_tries = s->fifths = 0;
 	s->mark_at_ns = c->now.mono_ns;
 	for (uint32_t k = 0; k < VIEW_SLOTS; k++) {
@@ -213,9 +214,10 @@ static void members_changed(struct core *c)
 static void finish(struct core *c)
 {
 	struct resync *s = &c->resync;
-	int err = s->end == RESYNC_END_DONE ? 0 : s->end == RESYNC_END_ERROR ? -EIO : -ECANCELED;
+	bool error = s->end == RESYNC_END_ERROR || (s->end == RESYNC_END_DONE && s->stuck);
+	int err = error ? -EIO : s->end == RESYNC_END_DONE ? 0 : -ECANCELED;
 
-	if (s->end == RESYNC_END_ERROR) {
+	if (error && !is_scrub(s)) {
 		MARK(resync_blocked);
 		s->blocked = true;
 		s->blocked_generation = c->view.members_generation;
@@ -275,6 +277,7 @@ static void order(struct core *c, uint64_t lo, uint64_t hi)
 	op->lo = lo;
 	op->hi = hi;
 	op->state = SYNC_ORDER_OUT;
+	op->generation = s->generation;
 	op->started_ns = c->now.mono_ns;
 	memcpy(op->target, s->target, sizeof op->target);
 	s->out++;
@@ -415,26 +418,54 @@ static void redo(struct core *c, const struct sync_op *op)
 							  : c->now.mono_ns;
 }
 
-/* Blocks that nothing vouches for. Without a place to note them nobody may read them there. */
-static bool note_lost(struct core *c, const struct sync_op *op)
+/*
+ * Blocks of targets that have no source, blocks that no copy gives: without a place to note them
+ * the target cannot be trusted; a resync leaves them as they are, in need of one.
+ */
+static void note_lost(struct core *c, const struct sync_op *op)
 {
 	struct resync *s = &c->resync;
 
-	for (uint32_t i = 0; i < op->lost_count; i++) {
+	for (uint32_t i = 0; i < op->lost_count && i < SYNC_LOST_MAX; i++) {
 		uint32_t gslot = op->lost[i].gslot;
 
-		MARK(resync_lost);
-		if (!s->target[gslot] || c->view.slot[gslot].member != s->target_member[gslot] ||
-		    member_fail(c, s->target_member[gslot],
-				(struct raid_event){
-					.op = RAID_IO_READ,
-					.maddr = op->lost[i].maddr,
-					.len = op->lost[i].len,
-					.err = -EIO,
-					.why = "a block of it has no readable source",
-				}) != MEMBER_FAIL_DONE) {
-			return false;
+		if (s->target[gslot] && c->view.slot[gslot].member == s->target_member[gslot]) {
+			MARK(resync_target_lost);
+			member_fail(c, s->target_member[gslot],
+				    (struct raid_event){
+					    .op = RAID_IO_READ,
+					    .maddr = op->lost[i].maddr,
+					    .len = op->lost[i].len,
+					    .err = -EIO,
+					    .why = "a block of it has no readable source",
+				    });
 		}
+	}
+}
+
+/* Returns whether the order counts as done. */
+static bool judge(struct core *c, const struct sync_op *op)
+{
+	struct resync *s = &c->resync;
+
+	if (op->res == -EAGAIN) {
+		return false;
+	}
+	if (is_scrub(s)) { /* that copies differ before a resync is no finding */
+		s->mismatch_sectors += op->mismatch_sectors;
+		tell_found(c, op);
+	}
+	if (!op->res && !op->lost_count) {
+		return true;
+	}
+	s->stuck = true;
+	if (s->kind == SYNC_REBUILD || s->kind == SYNC_COPY) {
+		note_lost(c, op);
+		return false;
+	}
+	if (s->kind == SYNC_RESYNC) {
+		MARK(resync_stuck);
+		intent_mark_needed(c, op->lo, op->hi);
 	}
 	return true;
 }
@@ -442,24 +473,16 @@ static bool note_lost(struct core *c, const struct sync_op *op)
 static void answered(struct core *c, struct sync_op *op)
 {
 	struct resync *s = &c->resync;
-	bool good = !op->res;
+	bool good;
 
 	op->state = SYNC_ORDER_SEEN;
 	s->out--;
+	good = judge(c, op);
 	if (good) {
 		s->redo_tries = 0;
-		if (is_scrub(s)) { /* that copies differ before a resync is no finding */
-			s->mismatch_sectors += op->mismatch_sectors;
-			tell_found(c, op);
-		}
-		good = !op->lost_count || note_lost(c, op);
-	}
-	if (!good) {
+	} else {
 		MARK(resync_not_done);
 		redo(c, op);
-		if (op->res != -EAGAIN && (s->state == RESYNC_RUN || s->state == RESYNC_OPEN)) {
-			leave(c, RESYNC_END_ERROR);
-		}
 	}
 	sync_rate_done(&s->rate, c->now.mono_ns, good ? resync_member_bytes(c, op->hi - op->lo) : 0,
 		       c->now.mono_ns - op->started_ns);

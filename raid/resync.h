@@ -83,6 +83,7 @@ struct resync {
 	uint64_t mark_at_ns; /* when the next is due */
 
 	bool stopping, frozen;
+	bool stuck;   /* some of it could not be brought in order, or looked at */
 	bool blocked; /* no resync or rebuild as long as members are as they were */
 	uint64_t blocked_generation;
 	uint64_t differ_from; /* UINT64_MAX; else copies differ again from there on */

@@ -142,10 +142,25 @@ static bool targets(const struct core *c, enum sync_kind kind, struct resync_pla
 	return any;
 }
 
+static bool finishing(const struct core *c)
+{
+	for (uint32_t i = 0; i < c->members; i++) {
+		if (c->member[i].finish != FINISH_NOT) {
+			return true;
+		}
+	}
+	return false;
+}
+
 static bool urgent(const struct core *c, struct resync_plan *out)
 {
 	if (targets(c, SYNC_REBUILD, out) || targets(c, SYNC_COPY, out)) {
 		return true;
+	}
+	/* A member that has just been filled takes part: what was copied to it before the last unclean
+	 * stop may differ too. */
+	if (finishing(c)) {
+		return false;
 	}
 	*out = (struct resync_plan){
 		.action = RAID_SYNC_RESYNC,

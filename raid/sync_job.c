@@ -455,7 +455,12 @@ static void take(struct shard *sh, struct sync_op *op)
 
 void sync_granted(struct shard *sh, struct sync_job *j)
 {
-	j->generation = sh->view->members_generation;
+	if (j->op->generation != sh->view->members_generation) {
+		MARK(sync_granted_late);
+		answer(sh, j, -EAGAIN);
+		return;
+	}
+	j->generation = j->op->generation;
 	memset(j->bits, 0, (size_t)SYNC_SETS * j->lanes * j->words * sizeof *j->bits);
 	set_state(j, SYNC_READ);
 	if (is_parity(sh)) {
@@ -641,7 +646,7 @@ void sync_io_done(struct shard *sh, struct sync_job *j, struct slot *s)
 		return;
 	}
 	put_slot(j, s);
-	if (!j->changed && j->at < j->blocks) {
+	if (!j->changed && j->generation == sh->view->members_generation && j->at < j->blocks) {
 		issue(sh, j);
 	}
 	advance(sh, j);

@@ -345,6 +345,11 @@ static void compare(struct shard *sh, struct sync_job *j, uint32_t block)
 		return;
 	}
 	source = source_of(j, &p, block, &majority);
+	for (uint32_t i = 0; source < 0 && j->op->kind == SYNC_RESYNC && i < p.copies; i++) {
+		if (sync_has(j, SYNC_FIX, i, block)) {
+			sync_lost(j, p.copy[i].slot, p.copy[i].maddr, (uint32_t)p.len);
+		}
+	}
 	for (uint32_t i = 0; i < p.copies; i++) {
 		uint32_t n;
 

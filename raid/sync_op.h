@@ -66,6 +66,7 @@ struct sync_op {
 		uint64_t maddr;
 		uint32_t len;
 	} lost[SYNC_LOST_MAX];
+	uint64_t generation; /* of the members it was given for */
 	uint64_t started_ns;
 
 	enum sync_order state; /* the core's */
