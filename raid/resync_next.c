@@ -157,8 +157,8 @@ static bool urgent(const struct core *c, struct resync_plan *out)
 	if (targets(c, SYNC_REBUILD, out) || targets(c, SYNC_COPY, out)) {
 		return true;
 	}
-	/* A member that has just been filled takes part: what was copied to it before the last unclean
-	 * stop may differ too. */
+	/* A member that has just been filled takes part: what was copied to it before the last
+	 * unclean stop may differ too. */
 	if (finishing(c)) {
 		return false;
 	}

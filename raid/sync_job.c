@@ -219,14 +219,14 @@ struct run {
 	uint32_t used[VIEW_SLOTS], count;
 };
 
-/* A block with parts that must not be written: the others, an io each. */
+/* A block with parts that must not be touched: the others, an io each. */
 static bool issue_parts(struct shard *sh, struct sync_job *j, uint32_t lane, uint32_t block,
 			const struct sync_place *at)
 {
 	uint64_t end = io_len(sh, j, block, at), lo, hi = 0;
 
 	MARK(sync_parts);
-	while (sync_mirror_part(sh, j, block, hi, &lo, &hi)) {
+	while (sync_mirror_part(sh, j, lane, block, &lo, &hi)) {
 		struct sync_place part = {at->gslot, at->maddr + lo};
 		struct slot *s;
 
@@ -254,7 +254,7 @@ static bool issue_block(struct shard *sh, struct sync_job *j, struct run *run, u
 		sync_add(j, SYNC_LOST, lane, block);
 		return true;
 	}
-	if (j->state == SYNC_WRITE && !is_parity(sh) && sync_mirror_in_parts(sh, j, block)) {
+	if (!is_parity(sh) && sync_mirror_in_parts(sh, j, block)) {
 		return issue_parts(sh, j, lane, block, &at);
 	}
 	len = io_len(sh, j, block, &at);

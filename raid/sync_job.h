@@ -139,10 +139,11 @@ bool sync_mirror_next(const struct shard *sh, const struct sync_job *j, uint32_t
 /* All reads are back: what is to be written into WANT. Returns true if more is to be read. */
 bool sync_mirror_decide(struct shard *sh, struct sync_job *j);
 
-/* Are parts of a block listed as bad? Then it is written in those that some copy vouches for. */
+/* Are parts of a block listed as bad? Then only the others are read, or written. */
 bool sync_mirror_in_parts(const struct shard *sh, const struct sync_job *j, uint32_t block);
-bool sync_mirror_part(const struct shard *sh, const struct sync_job *j, uint32_t block,
-		      uint64_t off, uint64_t *lo, uint64_t *hi);
+/* The next such part from *hi on; false: there is none. */
+bool sync_mirror_part(const struct shard *sh, const struct sync_job *j, uint32_t lane,
+		      uint32_t block, uint64_t *lo, uint64_t *hi);
 
 void sync_parity_shape(const struct shard *sh, struct sync_job *j, uint64_t *lock_lo,
 		       uint64_t *lock_hi);

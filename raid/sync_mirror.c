@@ -252,23 +252,31 @@ static int unit_source(const struct shard *sh, const struct sync_job *j, const s
 	return first;
 }
 
-/*
- * What is listed on all copies stays listed: nothing may be written over it, or it would pass for
- * good. The next part of a block, from off on, that some copy vouches for.
- */
-bool sync_mirror_part(const struct shard *sh, const struct sync_job *j, uint32_t block,
-		      uint64_t off, uint64_t *lo, uint64_t *hi)
+/* What a member lists is not read from it. What all copies list stays listed: nothing may be
+ * written over it, or it would pass for good. */
+static bool part_goes(const struct shard *sh, const struct sync_job *j, const struct geo_piece *p,
+		      uint32_t lane, uint32_t block, uint64_t off)
 {
-	uint64_t unit = sh->view->unit;
+	struct geo_copy c = {p->copy[lane].slot, p->copy[lane].maddr + off};
+	uint64_t len = min_u64(sh->view->unit, p->len - off);
+
+	return j->state == SYNC_WRITE ? unit_source(sh, j, p, block, off, len) >= 0
+				      : !listed(sh, &c, len);
+}
+
+bool sync_mirror_part(const struct shard *sh, const struct sync_job *j, uint32_t lane,
+		      uint32_t block, uint64_t *lo, uint64_t *hi)
+{
 	struct geo_piece p;
+	uint64_t off = *hi;
 
 	map(sh, j, block, &p);
-	while (off < p.len && unit_source(sh, j, &p, block, off, min_u64(unit, p.len - off)) < 0) {
-		off += unit;
+	while (off < p.len && !part_goes(sh, j, &p, lane, block, off)) {
+		off += sh->view->unit;
 	}
 	*lo = off;
-	while (off < p.len && unit_source(sh, j, &p, block, off, min_u64(unit, p.len - off)) >= 0) {
-		off += unit;
+	while (off < p.len && part_goes(sh, j, &p, lane, block, off)) {
+		off += sh->view->unit;
 	}
 	*hi = off;
 	return *lo < p.len;
