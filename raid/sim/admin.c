@@ -105,6 +105,7 @@ bool admin_add(struct world *w, uint32_t disk, bool readd_only)
 	}
 	w->disk_of[cmd->member] = disk;
 	r->member = cmd->member;
+	r->added = true;
 	r->sb_maddr = sb_place(w, disk);
 	w->disk[disk].watch_maddr = r->sb_maddr;
 	r->decoded_at = UINT64_MAX;
@@ -191,7 +192,7 @@ static void act(struct world *w)
 {
 	uint32_t d;
 
-	switch (8 + prng_below(&w->rng, 4)) {
+	switch (prng_below(&w->rng, 12)) {
 	case 0:
 	case 1:
 	case 2:

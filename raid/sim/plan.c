@@ -125,7 +125,7 @@ static void draw_shape(struct plan *p, struct prng *rng)
 	}
 	p->bitmap = prng_one_in(rng, 2);
 	p->bitmap_chunk_bytes = prng_one_in(rng, 4) ? 0 : (uint32_t)(4096 << prng_below(rng, 5));
-	if (!p->max_dev && prng_one_in(rng, 2) && p->level < 0) {
+	if (!p->max_dev && prng_one_in(rng, 2)) {
 		p->spares = prng_one_in(rng, 3) ? (uint32_t)prng_range(rng, 1, 2) : 0;
 		p->blanks = (uint32_t)prng_below(rng, 3);
 	}
@@ -182,7 +182,6 @@ static void draw_load(struct plan *p, struct prng *rng)
 	p->limits.read_deadline_ms = (uint32_t)prng_log_range(rng, 300, 10000);
 	p->limits.write_deadline_ms = (uint32_t)prng_log_range(rng, 500, 30000);
 	p->limits.read_errors_max = (uint32_t)prng_range(rng, 10, 20);
-	p->limits.sync_frozen = p->bad_list;
 	p->minimal_limits = p->profile == PLAN_MINIMAL;
 
 	p->rounds = (uint32_t)prng_range(rng, 4, 16);

@@ -155,6 +155,15 @@ void roles_refresh(struct world *w)
 			r->in_sync = r->filling = r->twin = r->failed = r->retired = false;
 			r->slot = LAYOUT_NONE;
 			break;
+		case RAID_MEMBER_LEAVING:
+		case RAID_MEMBER_FAULTY:
+			/* It failed before it was seen in its place; superblocks that say so are
+			 * still to come. */
+			if (r->added && r->slot == LAYOUT_NONE && !r->failed && ms->slot >= 0) {
+				r->slot = (uint32_t)ms->slot;
+				r->filling = true;
+			}
+			break;
 		default:
 			break;
 		}

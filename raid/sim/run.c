@@ -203,28 +203,6 @@ static bool session(struct world *w)
 	return judge(w, must);
 }
 
-/* What still has to be done before the array is as whole as its members allow. */
-static const char *is_missing(struct world *w)
-{
-	static struct raid_status st;
-
-	raid_get_status(w->array, &st);
-	if (st.sync.action != RAID_SYNC_IDLE) {
-		return "a resync or rebuild is not over";
-	}
-	if (st.needs_resync && st.state != RAID_ARRAY_READ_ONLY) {
-		return "a resync is needed";
-	}
-	for (uint32_t m = 0; m < st.members && st.state != RAID_ARRAY_READ_ONLY; m++) {
-		if (st.member[m].state == RAID_MEMBER_REBUILDING ||
-		    st.member[m].state == RAID_MEMBER_REPLACEMENT ||
-		    (st.member[m].state == RAID_MEMBER_SPARE && st.in_sync < st.slots)) {
-			return "a rebuild is needed";
-		}
-	}
-	return NULL;
-}
-
 static void wait_for_sync(struct world *w)
 {
 	uint64_t end = w->clock.now_ns + 4000 * SIM_S;
@@ -236,7 +214,7 @@ static void wait_for_sync(struct world *w)
 	/* Nothing is resynced before somebody writes. */
 	workload_submit(w, 0, RAID_OP_WRITE, 0, 0, RAID_PAGE_BYTES);
 	world_run_until_idle(w, 2000 * SIM_S);
-	while ((what = is_missing(w)) && w->clock.now_ns < end) {
+	while ((what = world_is_missing(w)) && w->clock.now_ns < end) {
 		if (raid_deadline(w->array) == RAID_NEVER &&
 		    clock_next_ns(&w->clock) == UINT64_MAX) {
 			break;

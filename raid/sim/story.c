@@ -23,9 +23,9 @@ struct plan story_plan(enum raid_level level, uint32_t slots)
 		.batch_max = 16,
 	};
 
-	if (level == RAID_LEVEL_10 || level == RAID_LEVEL_0) {
+	if (level != RAID_LEVEL_1 && level != RAID_LEVEL_LINEAR) {
 		p.chunk_sectors = 16;
-		p.layout = level == RAID_LEVEL_10 ? 0x102 : 2;
+		p.layout = level == RAID_LEVEL_10 ? 0x102 : level == RAID_LEVEL_4 ? 0 : 2;
 	}
 	p.limits = limits;
 	p.limits.frags = 64;
@@ -41,6 +41,16 @@ struct plan story_plan(enum raid_level level, uint32_t slots)
 		};
 	}
 	return p;
+}
+
+void story_more_disks(struct plan *p, uint32_t spares, uint32_t blanks)
+{
+	p->spares = spares;
+	p->blanks = blanks;
+	while (p->disks < p->slots + spares + blanks) {
+		p->disk[p->disks] = p->disk[0];
+		p->disks++;
+	}
 }
 
 void story_world(struct world *w, const struct plan *plan)
@@ -67,7 +77,7 @@ void story_start_without(struct world *w, uint32_t disk)
 	bool offered[PLAN_DISKS_MAX] = {false};
 
 	for (uint32_t i = 0; i < w->plan.disks; i++) {
-		offered[i] = i != disk;
+		offered[i] = i != disk && w->has_sb[i];
 	}
 	start(w, offered);
 }
@@ -124,6 +134,53 @@ void story_settle(struct world *w)
 	while (!list_empty(&w->flights)) {
 		world_turn(w);
 	}
+}
+
+static int answer_to_command(struct world *w)
+{
+	uint64_t end = w->clock.now_ns + 600 * SIM_S;
+
+	while (w->cmd_out) {
+		EXPECT(w->clock.now_ns < end);
+		world_turn(w);
+	}
+	return w->cmd.res;
+}
+
+int story_command(struct world *w, enum raid_cmd_op op, uint32_t disk)
+{
+	world_control(w, op, disk);
+	clock_schedule(&w->clock, w->clock.now_ns, EV_WAKE, NULL);
+	return answer_to_command(w);
+}
+
+int story_sync(struct world *w, enum raid_sync_action action)
+{
+	admin_sync(w, action);
+	clock_schedule(&w->clock, w->clock.now_ns, EV_WAKE, NULL);
+	return answer_to_command(w);
+}
+
+int story_add(struct world *w, uint32_t disk)
+{
+	EXPECT(admin_add(w, disk, false));
+	clock_schedule(&w->clock, w->clock.now_ns, EV_WAKE, NULL);
+	return answer_to_command(w);
+}
+
+void story_whole(struct world *w)
+{
+	uint64_t end = w->clock.now_ns + 3600 * SIM_S;
+	const char *what;
+
+	while ((what = world_is_missing(w))) {
+		if (w->clock.now_ns > end) {
+			sim_fail("%s after an hour", what);
+		}
+		world_turn(w);
+	}
+	roles_refresh(w);
+	EXPECT(!w->needs_resync);
 }
 
 void story_lossy(struct world *w, uint32_t disk)
@@ -200,7 +257,8 @@ static void tell(struct world *w, const struct scenario *s, enum scenarios_outpu
 
 int scenarios_run(const char *name, enum scenarios_output output)
 {
-	static const struct scenario *const all[] = {scenarios_of_rules, scenarios_of_lessons};
+	static const struct scenario *const all[] = {scenarios_of_rules, scenarios_of_lessons,
+						     scenarios_of_parity, scenarios_of_members};
 	static struct world w;
 	int count = 0;
 

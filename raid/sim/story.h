@@ -16,6 +16,8 @@ struct scenario {
 
 extern const struct scenario scenarios_of_rules[];
 extern const struct scenario scenarios_of_lessons[];
+extern const struct scenario scenarios_of_parity[];
+extern const struct scenario scenarios_of_members[];
 
 #define EXPECT(cond)                                                                               \
 	do {                                                                                       \
@@ -26,6 +28,8 @@ extern const struct scenario scenarios_of_lessons[];
 
 /* Disks of 128 KiB of data, 512-byte blocks, volatile caches, metadata 1.2, no faults. */
 struct plan story_plan(enum raid_level level, uint32_t slots);
+/* More disks like the others: spares of the array, and blank ones. */
+void story_more_disks(struct plan *p, uint32_t spares, uint32_t blanks);
 void story_world(struct world *w, const struct plan *plan);
 /* Start with all disks but those named, which ends with LAYOUT_NONE. */
 void story_start(struct world *w);
@@ -41,6 +45,13 @@ void story_await(struct world *w, uint64_t id);
 void story_pass(struct world *w, uint64_t ns);
 /* Nothing out, everything given back. */
 void story_settle(struct world *w);
+
+/* Give a command and wait; returns its result. disk: LAYOUT_NONE if it names none. */
+int story_command(struct world *w, enum raid_cmd_op op, uint32_t disk);
+int story_sync(struct world *w, enum raid_sync_action action);
+int story_add(struct world *w, uint32_t disk);
+/* Turn until nothing needs a resync or rebuild and none runs, or fail after an hour. */
+void story_whole(struct world *w);
 
 /* The disk may be lost: a failure of it is part of the story. */
 void story_lossy(struct world *w, uint32_t disk);

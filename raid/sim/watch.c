@@ -260,7 +260,10 @@ static void check_read(struct world *w, const struct flight *f)
 		sim_fail("io %llu reads from disk %u, which is not in sync", ULL(f->id), f->disk);
 	}
 	for (uint64_t at = 0; at < io->len; at += RAID_SECTOR_BYTES) {
-		if (w->listed[f->disk][(io->maddr + at) / RAID_SECTOR_BYTES]) {
+		/* A scrub looks at whole blocks of which a part is listed; it takes nothing from
+		 * there. */
+		if (w->sync.action == RAID_SYNC_IDLE &&
+		    w->listed[f->disk][(io->maddr + at) / RAID_SECTOR_BYTES]) {
 			sim_fail("io %llu reads a block of disk %u that its bad-block log lists",
 				 ULL(f->id), f->disk);
 		}
@@ -434,7 +437,8 @@ static void mismatch(struct world *w, const struct raid_event *ev)
 
 static void list_bad(struct world *w, const struct raid_event *ev, uint32_t disk)
 {
-	if (!w->may_fail && !w->faults[disk].lossy) {
+	/* A block that its only source lists is lost for a target. */
+	if (!w->may_fail && !w->faults[disk].lossy && !w->plan.bad_list) {
 		sim_fail("a block of disk %u went into its bad-block log within the fault budget",
 			 disk);
 	}

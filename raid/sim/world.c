@@ -41,6 +41,7 @@ static void take_io(struct world *w, struct raid_io *io)
 	io->backend[0] = (uintptr_t)f;
 	w->stats.ios++;
 	w->ios_of[f->disk][io->op]++;
+	w->written_of[f->disk] += io->op == RAID_IO_WRITE && io->len > SB_BYTES_MAX ? io->len : 0;
 	trace_add(&w->trace, TRACE_IO, w->clock.now_ns, io_name(io->op), f->id, f->disk, io->maddr,
 		  io->len, io->fua);
 	list_init(&f->link);
@@ -397,6 +398,28 @@ bool world_is_answered(const struct world *w)
 bool world_is_idle(const struct world *w)
 {
 	return list_empty(&w->ops) && world_is_answered(w);
+}
+
+/* What still has to be done before the array is as whole as its members allow. */
+const char *world_is_missing(struct world *w)
+{
+	static struct raid_status st;
+
+	raid_get_status(w->array, &st);
+	if (st.sync.action != RAID_SYNC_IDLE) {
+		return "a resync or rebuild is not over";
+	}
+	if (st.needs_resync && st.state != RAID_ARRAY_READ_ONLY) {
+		return "a resync is needed";
+	}
+	for (uint32_t m = 0; m < st.members && st.state != RAID_ARRAY_READ_ONLY; m++) {
+		if (st.member[m].state == RAID_MEMBER_REBUILDING ||
+		    st.member[m].state == RAID_MEMBER_REPLACEMENT ||
+		    (st.member[m].state == RAID_MEMBER_SPARE && st.in_sync < st.slots)) {
+			return "a rebuild is needed";
+		}
+	}
+	return NULL;
 }
 
 void world_run_until_idle(struct world *w, uint64_t limit_ns)

@@ -93,6 +93,7 @@ struct role {
 	bool filling;	 /* being rebuilt */
 	bool twin;	 /* being filled, to replace the disk that holds the slot */
 	bool spare;
+	bool added;	    /* in this session */
 	bool failed;	    /* the engine said so */
 	bool retired;	    /* another has taken its slot */
 	bool lagging;	    /* one event behind when the session began */
@@ -214,6 +215,7 @@ struct world {
 	void (*script)(struct world *w, struct flight *f, uint64_t *latency_ns); /* fates */
 	uint32_t script_arg;
 	uint64_t ios_of[PLAN_DISKS_MAX][RAID_IO_ZERO + 1]; /* issued in this session */
+	uint64_t written_of[PLAN_DISKS_MAX];		   /* bytes */
 	uint32_t events_of[PLAN_DISKS_MAX][EVENT_TYPES];   /* seen in this session */
 	struct answer answer[ANSWERS_MAX];		   /* by op id */
 };
@@ -285,6 +287,7 @@ void world_turn(struct world *w);
 /* Every request is answered, every answer to a READ released; payloads may be out. */
 bool world_is_answered(const struct world *w);
 bool world_is_idle(const struct world *w);
+const char *world_is_missing(struct world *w);
 void world_run_until_idle(struct world *w, uint64_t limit_ns);
 void world_finish_flight(struct world *w, struct flight *f, int res);
 void world_exempt(struct world *w, uint32_t disk, uint64_t maddr, uint64_t len);
