@@ -536,7 +536,7 @@ static void fill_core(struct raid_array *a, const struct raid_config *cfg, const
 		const struct sb *sb = c->member[as->freshest].sb;
 
 		c->meta.max_dev = sb->max_dev;
-		c->meta.said_resync = as->resync_offset;
+		c->meta.said_resync = sb->resync_offset; /* a forced start takes it for in sync */
 		memcpy(c->meta.said_roles, sb->dev_roles, sizeof c->meta.said_roles);
 	}
 }
