@@ -138,6 +138,11 @@ static uint32_t next_run(const struct shard *sh, const struct stripe *st, uint32
 
 static void emit_key(struct shard *sh, struct stripe *st, uint32_t key)
 {
+	if (st->todo[key] && !sh->view->slot[gslot_of(st, key)].writes) {
+		MARK(stripe_todo_gone);
+		st->again |= st->state == ST_READ;
+		st->todo[key] = 0;
+	}
 	while (st->todo[key] && st->busy[key] < BUSY_MAX) {
 		struct slot *s = slot_take(&st->kit->pool, SLOT_STRIPE, st);
 		enum raid_io_op op = st->state == ST_WRITE  ? st->op
@@ -436,17 +441,6 @@ static void rename_promoted(struct shard *sh, struct stripe *st, struct slot *s)
 	}
 }
 
-static void forget_gone(struct shard *sh, struct stripe *st)
-{
-	for (uint32_t i = 0; i < st->blocks; i++) {
-		uint32_t k = stripe_gslot(st, i);
-
-		st->todo[i] = sh->view->slot[k].writes ? st->todo[i] : 0;
-		st->todo[VIEW_TWIN + i] =
-			sh->view->slot[VIEW_TWIN + k].writes ? st->todo[VIEW_TWIN + i] : 0;
-	}
-}
-
 /* Nothing is waited for that a failed member was to write, or read back. */
 void stripe_members_changed(struct shard *sh)
 {
@@ -468,7 +462,6 @@ void stripe_members_changed(struct shard *sh)
 				uncount(st, s);
 			}
 		}
-		forget_gone(sh, st);
 		if (before && st->pending != before) {
 			go_on(sh, st);
 		}
