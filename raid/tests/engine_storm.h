@@ -159,7 +159,7 @@ static inline void end(struct rig *r, struct open *o, uint8_t *model)
 	o->q = NULL;
 }
 
-static inline void storm(const struct rig_shape *shape, uint64_t seed)
+static inline void storm_with(const struct rig_shape *shape, uint64_t seed, rig_fault *fault)
 {
 	struct rig *r = rig_new(shape);
 	uint64_t size = raid_size(r->a);
@@ -167,6 +167,7 @@ static inline void storm(const struct rig_shape *shape, uint64_t seed)
 	struct open open[IN_FLIGHT] = {0};
 	uint32_t limit = shape->frags ? shape->frags : shape->min_limits ? 4 : IN_FLIGHT;
 
+	r->fault = fault;
 	rnd_state = seed * 0x9e3779b97f4a7c15 + 1;
 	for (int i = 0; i < 2 << 20; i++) {
 		noise[i] = (uint8_t)rnd(251);
@@ -181,7 +182,8 @@ static inline void storm(const struct rig_shape *shape, uint64_t seed)
 			rig_step(r);
 		}
 		if (r->ios && rnd(4)) {
-			rig_complete(r, (uint32_t)rnd(r->ios), 0);
+			i = (uint32_t)rnd(r->ios);
+			rig_complete(r, i, r->fault ? r->fault(r, r->io[i]) : 0);
 		}
 		if (rnd(50) == 0) {
 			r->now.mono_ns += rnd(300000000);
@@ -210,7 +212,7 @@ static inline void storm(const struct rig_shape *shape, uint64_t seed)
 	rig_copies_equal(r, NULL);
 	rig_rows_hold(r, model);
 	assert_int_equal(rig_command(r, RAID_CMD_STOP, 0), 0);
-	if (shape->level >= RAID_LEVEL_1 && !shape->build) {
+	if (shape->level >= RAID_LEVEL_1 && !shape->build && !r->failed[0]) {
 		assert_true(rig_sb(r, 0).resync_offset == SB_IN_SYNC);
 	}
 	assert_int_equal(r->ios, 0);
@@ -218,6 +220,11 @@ static inline void storm(const struct rig_shape *shape, uint64_t seed)
 	free(model);
 	free(noise);
 	free(back);
+}
+
+static inline void storm(const struct rig_shape *shape, uint64_t seed)
+{
+	storm_with(shape, seed, NULL);
 }
 
 #endif
