@@ -149,7 +149,8 @@ void intent_events(struct core *c, uint64_t events);
 bool intent_events_durable(const struct core *c);
 /* Do superblocks that are decided now name it? feature_map and bitmap_offset of an image. */
 bool intent_named(const struct core *c);
-void intent_in_superblock(const struct core *c, bool named, struct sb *sb);
+void intent_in_superblock(const struct core *c, bool named, const struct raid_member_props *props,
+			  struct sb *sb);
 
 /* ---- for the sync machine ------------------------------------------------------------------ */
 

@@ -234,17 +234,6 @@ bool intent_named(const struct core *c)
 	return c->intent.state == INTENT_ON;
 }
 
-void intent_in_superblock(const struct core *c, bool named, struct sb *sb)
-{
-	if (named) {
-		sb->feature_map |= SB_FEATURE_BITMAP;
-		sb->bitmap_offset = c->intent.offset_sectors;
-	} else {
-		sb->feature_map &= ~(uint32_t)SB_FEATURE_BITMAP;
-		sb->bitmap_offset = 0;
-	}
-}
-
 void intent_events(struct core *c, uint64_t events)
 {
 	struct intent *n = &c->intent;
@@ -283,6 +272,30 @@ static int check_place(int32_t offset_sectors, uint64_t bits, const struct sb *s
 			       (unsigned long long)need, (unsigned long long)room);
 	}
 	return 0;
+}
+
+/*
+ * Spares name it like the others, so that they can take a slot; what they call room for data gives
+ * way to it. One that has no room at all does not name it.
+ */
+void intent_in_superblock(const struct core *c, bool named, const struct raid_member_props *props,
+			  struct sb *sb)
+{
+	int64_t at = (int64_t)sb->super_offset + c->intent.offset_sectors;
+	uint64_t end = sb->data_offset + sb->data_size;
+	char why[RAID_WHY_BYTES];
+
+	if (named && at > (int64_t)sb->data_offset && (uint64_t)at < end) {
+		MARK(intent_data_gives_way);
+		sb->data_size = (uint64_t)at - sb->data_offset;
+	}
+	if (named && !check_place(c->intent.offset_sectors, c->intent.bits, sb, props, why)) {
+		sb->feature_map |= SB_FEATURE_BITMAP;
+		sb->bitmap_offset = c->intent.offset_sectors;
+	} else {
+		sb->feature_map &= ~(uint32_t)SB_FEATURE_BITMAP;
+		sb->bitmap_offset = 0;
+	}
 }
 
 int intent_fits(const struct core *c, const struct sb *sb, const struct raid_member_props *props,

@@ -114,7 +114,7 @@ static void decide(struct core *c)
 }
 
 /* What differs between members stays as it was read; the rest is the array's. */
-static void fill_array(const struct core *c, struct sb *sb)
+static void fill_array(const struct core *c, const struct member *m, struct sb *sb)
 {
 	const struct sb *fresh = c->member[c->meta.freshest].sb;
 
@@ -125,7 +125,7 @@ static void fill_array(const struct core *c, struct sb *sb)
 	memcpy(sb->dev_roles, c->meta.said_roles, sizeof sb->dev_roles);
 	sb->events = c->meta.events;
 	sb->resync_offset = c->meta.said_resync;
-	intent_in_superblock(c, c->meta.said_bitmap, sb);
+	intent_in_superblock(c, c->meta.said_bitmap, &m->props, sb);
 }
 
 /* What it says about its own state (md-format §4). */
@@ -173,7 +173,7 @@ static bool image(struct core *c, struct member *m, uint32_t utime_us)
 	struct sb *sb = m->sb;
 	uint32_t bytes;
 
-	fill_array(c, sb);
+	fill_array(c, m, sb);
 	fill_own(m, sb);
 	sb->utime_s = c->now.wall_s;
 	sb->utime_us = utime_us;
