@@ -38,7 +38,12 @@ expect 0 '^two is served' raidctl assemble "${ctl[@]}" --name=two "${o[@]}"
 expect 1 '^refused: ' raidctl assemble "${ctl[@]}" --name=two "${o[@]}"
 expect 1 '^refused: ' raidctl assemble "${ctl[@]}" --name=three "${o[@]}"
 expect 0 '^two: raid10 near=2|^two: raid10' raidctl status "${ctl[@]}" two
-expect 0 'needs resync' raidctl status "${ctl[@]}" two
+# It had never been in sync: that is made good at once.
+synced()
+{
+	! raidctl status "${ctl[@]}" two | grep -q 'needs resync'
+}
+wait_for 30 synced
 
 expect 0 'all invariants hold' raidctl check "${ctl[@]}"
 expect 0 'all invariants hold' raidctl check "${ctl[@]}" two

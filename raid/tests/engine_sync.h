@@ -166,6 +166,15 @@ static inline const struct raid_event *sync_event(const struct rig *r, enum raid
 	return NULL;
 }
 
+/* The rig's own list: member i has the slot now, whoever had it has none. */
+static inline void sync_takes_slot(struct rig *r, uint32_t i, int32_t slot)
+{
+	for (uint32_t o = 0; o < r->as->members; o++) {
+		r->as->member[o].slot = r->as->member[o].slot == slot ? -1 : r->as->member[o].slot;
+	}
+	r->as->member[i].slot = slot;
+}
+
 /* ---- faults ---------------------------------------------------------------------------------- */
 
 /* Reads from arg[0] on stay out. */
@@ -242,6 +251,9 @@ static inline void sync_storm(struct rig *r, struct sync_storm *st, uint32_t tur
 	if (!st->model) {
 		st->model = calloc(1, raid_size(r->a) / 512);
 		r->arg[3] = st->seed;
+		if (st->seed % 2) { /* many orders at a time, though there are requests */
+			sync_speed(r, 1000000000, 0);
+		}
 	}
 	r->fault = sync_some;
 	for (uint32_t t = 0; t < turns; t++) {

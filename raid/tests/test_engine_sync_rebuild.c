@@ -18,15 +18,6 @@ static enum raid_member_state state_of(struct rig *r, uint32_t i)
 	return sync_status(r).member[i].state;
 }
 
-/* The rig's own list: member i has the slot now, whoever had it has none. */
-static void takes_slot(struct rig *r, uint32_t i, int32_t slot)
-{
-	for (uint32_t o = 0; o < r->as->members; o++) {
-		r->as->member[o].slot = r->as->member[o].slot == slot ? -1 : r->as->member[o].slot;
-	}
-	r->as->member[i].slot = slot;
-}
-
 /* An array in sync with random content; the content of each member is kept. */
 static struct rig *in_sync(const struct rig_shape *shape, uint64_t seed)
 {
@@ -68,7 +59,7 @@ static void test_spare_is_filled(void **state)
 		assert_string_equal(sync_event(r, RAID_EV_SYNC_STARTED)->why, "rebuild");
 		assert_int_equal(sync_event(r, RAID_EV_SYNC_FINISHED)->err, 0);
 		assert_int_equal(sync_status(r).member[spare].reads, 0);
-		takes_slot(r, spare, (int32_t)failed);
+		sync_takes_slot(r, spare, (int32_t)failed);
 		rig_copies_equal(r, NULL);
 		assert_memory_equal(r->disk[spare] + DATA0, sync_before[failed] + DATA0,
 				    i == 0 || i == 1 ? 4096 * 512 : 8192);
@@ -117,7 +108,7 @@ static void test_storm(void **state)
 		r->fault = NULL;
 		sync_wait(r);
 		assert_int_equal(state_of(r, shape.slots), RAID_MEMBER_IN_SYNC);
-		takes_slot(r, shape.slots, seed % 4 ? (int32_t)(seed % 2) : 0);
+		sync_takes_slot(r, shape.slots, seed % 4 ? (int32_t)(seed % 2) : 0);
 		if (shape.level == RAID_LEVEL_1) {
 			assert_int_equal(rig_command(r, RAID_CMD_FAIL,
 						     seed % 4 ? 1 - (uint32_t)(seed % 2) : 1),
@@ -168,7 +159,7 @@ static void test_replace(void **state)
 		assert_int_equal(state_of(r, 1), RAID_MEMBER_FAULTY);
 		assert_int_equal(rig_count(r, RAID_EV_READ_ERROR), 1);
 		assert_string_equal(sync_event(r, RAID_EV_SYNC_STARTED)->why, "replace");
-		takes_slot(r, spare, 1);
+		sync_takes_slot(r, spare, 1);
 		rig_copies_equal(r, NULL);
 		sync_free(r);
 	}
@@ -196,7 +187,7 @@ static void test_source_fails(void **state)
 	assert_int_equal(state_of(r, 2), RAID_MEMBER_IN_SYNC);
 	/* It did not begin again. */
 	assert_true(sync_status(r).member[0].read_bytes - read <= 1048576);
-	takes_slot(r, 2, 1);
+	sync_takes_slot(r, 2, 1);
 	rig_copies_equal(r, NULL);
 	sync_free(r);
 }
