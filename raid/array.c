@@ -175,6 +175,9 @@ static void take_completions(struct raid_array *a)
 		case SLOT_FLUSH:
 			flush_io_done(&a->core, s);
 			break;
+		case SLOT_BAD:
+			bad_io_done(&a->core, s);
+			break;
 		case SLOT_INTENT:
 			intent_io_done(&a->core, s);
 			break;
@@ -224,8 +227,9 @@ static void take_requests(struct raid_array *a)
 
 static bool core_run(struct core *c)
 {
-	bool moved = member_run(c);
+	bool moved = bad_run(c);
 
+	moved |= member_run(c);
 	moved |= meta_run(c);
 	moved |= resync_run(c);
 	moved |= flush_run(c);

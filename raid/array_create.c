@@ -44,12 +44,14 @@ static void *carve(struct carver *c, uint64_t bytes, uint64_t align)
 
 #define CARVE(carver, type, count) ((type *)carve(carver, sizeof(type) * (uint64_t)(count), 64))
 
+enum { PRIVATE_SLOTS = 3 }; /* of a member: superblock, flush, bad-block log */
+
 struct parts {
 	struct raid_array *array;
 	struct member *member;
 	struct sb *sb;
 	struct bb_list *bad;
-	uint8_t *sb_pages;
+	uint8_t *sb_pages, *bad_pages;
 	struct slot *private_slots, *slots, *kit_slots[SHARD_KITS_MAX], *job_slots;
 	struct iovec *private_iovs, *iovs, *kit_iovs[SHARD_KITS_MAX], *job_iovs;
 	struct frag *frags;
@@ -96,8 +98,8 @@ static void lay_out(struct carver *c, const struct shape *s, struct parts *p)
 	p->member = CARVE(c, struct member, s->places);
 	p->sb = CARVE(c, struct sb, s->places);
 	p->bad = CARVE(c, struct bb_list, s->places);
-	p->private_slots = CARVE(c, struct slot, 2 * s->places);
-	p->private_iovs = CARVE(c, struct iovec, 2 * s->places);
+	p->private_slots = CARVE(c, struct slot, PRIVATE_SLOTS * s->places);
+	p->private_iovs = CARVE(c, struct iovec, PRIVATE_SLOTS * s->places);
 	p->frags = CARVE(c, struct frag, frags);
 	p->slots = CARVE(c, struct slot, s->ios);
 	p->iovs = CARVE(c, struct iovec, (uint64_t)s->ios * s->iovs);
@@ -110,6 +112,7 @@ static void lay_out(struct carver *c, const struct shape *s, struct parts *p)
 	lay_out_stripes(c, s, p);
 	/* Pages from here on: never touched before they are used. */
 	p->sb_pages = carve(c, (uint64_t)s->places * SB_BYTES_MAX, RAID_PAGE_BYTES);
+	p->bad_pages = carve(c, 2 * (uint64_t)s->places * BB_LOG_BYTES, RAID_PAGE_BYTES);
 	p->job_blocks = carve(c, 2ull * SHARD_JOBS * SHARD_BLOCK, RAID_PAGE_BYTES);
 	p->zeroes = carve(c, RAID_FRAGMENT_BYTES + RAID_PAGE_BYTES, RAID_PAGE_BYTES);
 	for (uint32_t i = 0; i < s->kits; i++) {
@@ -390,6 +393,17 @@ static void fill_recovery(struct core *c, const struct asm_member *am, struct me
 	}
 }
 
+static struct slot *private_slot(struct raid_array *a, struct parts *p, uint32_t k,
+				 enum slot_owner owner, uint32_t member)
+{
+	struct slot *s;
+
+	slot_pool_add(&a->private_pool, &p->private_slots[k], &p->private_iovs[k], 1);
+	s = slot_take(&a->private_pool, owner, &a->core.member[member]);
+	s->io.member = member;
+	return s;
+}
+
 static void fill_place(struct raid_array *a, struct parts *p, uint32_t i)
 {
 	struct member *m = &a->core.member[i];
@@ -399,16 +413,15 @@ static void fill_place(struct raid_array *a, struct parts *p, uint32_t i)
 	m->sb = &p->sb[i];
 	m->bad = &p->bad[i];
 	m->sb_page = p->sb_pages + (uint64_t)i * SB_BYTES_MAX;
-	slot_pool_add(&a->private_pool, &p->private_slots[2 * i], &p->private_iovs[2 * i], 1);
-	m->sb_slot = slot_take(&a->private_pool, SLOT_META, m);
-	m->sb_slot->io.member = i;
+	m->sb_slot = private_slot(a, p, PRIVATE_SLOTS * i, SLOT_META, i);
 	m->sb_slot->io.iovcnt = 1;
-	slot_pool_add(&a->private_pool, &p->private_slots[2 * i + 1], &p->private_iovs[2 * i + 1],
-		      1);
-	m->flush_slot = slot_take(&a->private_pool, SLOT_FLUSH, m);
+	m->flush_slot = private_slot(a, p, PRIVATE_SLOTS * i + 1, SLOT_FLUSH, i);
 	m->flush_slot->io.op = RAID_IO_FLUSH;
-	m->flush_slot->io.member = i;
 	m->flush_slot->io.maddr = 0;
+	m->log.slot = private_slot(a, p, PRIVATE_SLOTS * i + 2, SLOT_BAD, i);
+	m->log.slot->io.iovcnt = 1;
+	m->log.page = p->bad_pages + 2 * (uint64_t)i * BB_LOG_BYTES;
+	m->log.disk = m->log.page + BB_LOG_BYTES;
 }
 
 static void fill_member(struct raid_array *a, const struct raid_config *cfg, uint32_t i)
@@ -431,6 +444,7 @@ static void fill_member(struct raid_array *a, const struct raid_config *cfg, uin
 	m->sb_slot->io.maddr = am->sb.super_offset * RAID_SECTOR_BYTES;
 	if (m->state != RAID_MEMBER_SPARE) {
 		*m->bad = am->bad;
+		bad_load(m);
 	}
 	if (m->state == RAID_MEMBER_REBUILDING || m->state == RAID_MEMBER_REPLACEMENT) {
 		fill_recovery(c, am, m);
@@ -494,6 +508,8 @@ static void fill_core(struct raid_array *a, const struct raid_config *cfg, const
 	c->spares_changed = true;
 	c->max_io_bytes = s->exact ? UINT64_MAX : s->cell_bytes;
 	list_init(&c->cmds_waiting);
+	list_init(&c->bad_wait);
+	list_init(&c->ask.wrote_bad);
 	c->ask.differ_from = UINT64_MAX;
 	list_init(&c->ask.failed);
 	list_init(&c->ask.judged);

@@ -211,6 +211,7 @@ static const char *check_members(const struct core *c, uint32_t in_flight[])
 		if (m->sb_slot) {
 			in_flight[i] += m->sb_slot->state == SLOT_OUT;
 			in_flight[i] += m->flush_slot->state == SLOT_OUT;
+			in_flight[i] += m->log.slot->state == SLOT_OUT;
 			out += m->sb_out;
 			round += m->in_round;
 		}
@@ -260,6 +261,9 @@ static const char *check_core(const struct core *c)
 	    !list_empty(&c->ask.flushed) || !list_empty(&c->ask.intent) ||
 	    !list_empty(&c->ask.intent_granted) || !list_empty(&c->ask.intent_ended)) {
 		return "a question between the halves was left open";
+	}
+	if (!list_empty(&c->ask.wrote_bad)) {
+		return "good writes of bad blocks were not looked at";
 	}
 	return resync_check(c);
 }

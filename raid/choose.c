@@ -115,25 +115,3 @@ int choose_copy(const struct shard *sh, const struct geo_piece *p, uint32_t trie
 	*len = found < 0 ? 0 : min_u64(*len, most);
 	return found;
 }
-
-/* A write to blocks that every copy lists could never be read back. */
-bool choose_writable(const struct shard *sh, const struct geo_piece *p)
-{
-	struct geo_piece unit = *p;
-	uint64_t len;
-
-	if (!sh->view->any_bad) {
-		return true;
-	}
-	for (uint64_t off = 0; off < p->len; off += len) {
-		unit.len = p->len - off;
-		if (choose_copy(sh, &unit, 0, &len) < 0) {
-			return false;
-		}
-		unit.addr += len;
-		for (uint32_t i = 0; i < p->copies; i++) {
-			unit.copy[i].maddr += len;
-		}
-	}
-	return true;
-}

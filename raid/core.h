@@ -7,6 +7,7 @@
  *   member_place.c  who has which slot: the view, what fits, superblocks of new members
  *   member_spare.c  spares that take over, replacements, the end of a rebuild
  *   member_cmd.c    ADD, REMOVE, FAIL, REPLACE
+ *   bad_log.c       blocks that a member does not hold
  *   meta.c    superblock updates
  *   flush.c   flush rounds
  *   intent*.c the write-intent bitmap
@@ -22,6 +23,24 @@
 #include "raid/resync.h"
 #include "raid/sb.h"
 #include "raid/view.h"
+
+enum bad_log_state { BAD_QUIET, BAD_WRITING }; /* bad_log.c */
+
+struct bad_log {
+	enum bad_log_state state;
+	struct slot *slot;
+	uint8_t *page, *disk; /* as it goes out; as it lies on the member, if that is known */
+	bool disk_known;
+	bool announced; /* its superblock is to say that there is a log */
+	bool unusable;	/* it could not be written, and the member could not be failed */
+	bool out, retried, from_end;
+	uint32_t next;		    /* block to be looked at */
+	uint32_t count, disk_count; /* entries of page, disk */
+	uint64_t seq;		    /* counts changes of the list; … that the log has, gets */
+	uint64_t durable, writing;
+	uint64_t change; /* meta.changes that announced it, or took that back */
+	uint64_t round;	 /* flush round that makes durable what went off the list */
+};
 
 /* How a member that has been filled becomes a full one (member_spare.c). */
 enum member_finish {
@@ -44,6 +63,8 @@ struct member {
 	struct raid_member_props props;
 	struct sb *sb;	     /* as read; fields of its own go back as they were */
 	struct bb_list *bad; /* empty: nothing listed */
+	struct bad_log log;
+	bool want_replacement; /* a write failed: copy it while it can still be read */
 	/* REBUILDING, REPLACEMENT */
 	enum member_finish finish;
 	bool guided;		   /* only what the bitmap marks has to be copied (feature 0x80) */
@@ -129,6 +150,8 @@ struct core {
 	bool stopping;	       /* nothing new is begun */
 	bool spares_changed;   /* a slot became empty, or a spare came */
 	bool finish_waits;     /* a member is FINISH_BITMAP */
+	bool bad_busy;	       /* some log is on its way, or is waited for */
+	struct list bad_wait;  /* struct slot by .ask: until a log is durable */
 	uint64_t max_io_bytes; /* ios may be as long: what a new member must take */
 	struct member *member;
 	struct meta meta;
@@ -157,9 +180,26 @@ bool member_gets_writes(const struct member *m); /* holds a slot or replaces its
 void member_set_state(struct member *m, enum raid_member_state to);
 void member_retire(struct core *c, uint32_t m); /* LEAVING, without having failed */
 
+/* ---- bad_log.c ---- */
+void bad_load(struct member *m);   /* as the assembly found it */
+void bad_forget(struct member *m); /* the device holds no data yet */
+/* List a range; -ENOSPC: no log, or it is full. Readers see it at once; it is durable when
+ * bad_settled(). bad_add_wait(): the same for a write that failed, judged when it is durable. */
+int bad_add(struct core *c, uint32_t m, uint64_t maddr, uint64_t len);
+int bad_add_wait(struct core *c, struct slot *s);
+bool bad_settled(const struct core *c);
+/* Can every block of a range of a slot be had without this and another slot? */
+bool bad_others_have(const struct core *c, uint32_t slot, uint32_t except, uint64_t maddr,
+		     uint64_t len);
+bool bad_needs(const struct core *c, uint32_t slot); /* … the last copy of what others list */
+void bad_io_done(struct core *c, struct slot *s);
+void bad_member_left(struct core *c, uint32_t m);
+bool bad_run(struct core *c);
+
 /* ---- member_place.c ---- */
-void member_view(struct core *c, uint32_t m);	/* its place in the view, as its state says */
-void member_unview(struct core *c, uint32_t m); /* it has none any more */
+void member_view_bad(struct core *c, uint32_t m); /* its list is, or is no longer, empty */
+void member_view(struct core *c, uint32_t m);	  /* its place in the view, as its state says */
+void member_unview(struct core *c, uint32_t m);	  /* it has none any more */
 int member_fits(const struct core *c, uint32_t m, uint32_t slot, char why[RAID_WHY_BYTES]);
 int member_usable(const struct core *c, const struct raid_member_props *p, const char *name,
 		  char why[RAID_WHY_BYTES]);
@@ -171,6 +211,7 @@ bool member_number_used(const struct core *c, uint32_t number, uint32_t except);
 
 /* ---- member_spare.c ---- */
 bool member_spares_run(struct core *c);
+uint32_t member_best_spare(const struct core *c, uint32_t slot, char why[RAID_WHY_BYTES]);
 int member_replace(struct core *c, uint32_t m, uint32_t with, char why[RAID_WHY_BYTES]);
 void member_source_left(struct core *c, uint32_t slot);
 /* The update being made gives the member's slot to its replacement. */

@@ -272,16 +272,6 @@ void frag_start_read(struct shard *sh, struct frag *f)
 	}
 }
 
-static void next_window(struct shard *sh, struct frag *f)
-{
-	if (!plan_window(sh, f)) {
-		MARK(frag_write_all_listed);
-		last_copy_error(sh, f, RAID_IO_WRITE);
-		f->err = -EIO;
-		finish(sh, f);
-	}
-}
-
 static void edges_done(struct shard *sh, struct frag *f)
 {
 	if (f->err) {
@@ -293,7 +283,7 @@ static void edges_done(struct shard *sh, struct frag *f)
 		frag_set_state(f, FRAG_DATA);
 	}
 	plan_merge(sh, f);
-	next_window(sh, f);
+	plan_window(sh, f);
 }
 
 /* Ask for the bitmap and for the superblocks at once: where the bits lie beside the header, one
@@ -353,7 +343,7 @@ static void write_advance(struct shard *sh, struct frag *f)
 		}
 	}
 	if (!f->err && f->cursor < f->hi) {
-		next_window(sh, f);
+		plan_window(sh, f);
 	} else if (!f->err && f->kind != FRAG_WRITE && f->req->flags & RAID_REQ_FUA) {
 		MARK(frag_wait_flush);
 		frag_set_state(f, FRAG_WAIT_FLUSH);

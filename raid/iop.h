@@ -33,6 +33,7 @@ enum slot_owner {
 	SLOT_FLUSH,
 	SLOT_INTENT,
 	SLOT_SYNC,
+	SLOT_BAD,
 };
 
 /* How an io is being carried out: retry.c. */
@@ -43,7 +44,13 @@ enum slot_phase {
 };
 
 /* What the core decided about a member that an io failed on. */
-enum slot_verdict { SLOT_NO_VERDICT, SLOT_MEMBER_FAILED, SLOT_LAST_COPY };
+enum slot_verdict {
+	SLOT_NO_VERDICT,
+	SLOT_MEMBER_FAILED,
+	SLOT_LAST_COPY,
+	SLOT_LISTED,  /* WRITE: the member stays, it is durable that it lacks these blocks */
+	SLOT_CLEARED, /* WRITE, good: it is durable that the member no longer lacks them */
+};
 
 struct slot_pool {
 	struct list free;
@@ -63,9 +70,10 @@ struct slot {
 	enum slot_verdict verdict;
 	uint64_t issued_ns;
 	int res;
-	bool late;	/* READ: passed its deadline and is still out */
-	uint32_t gslot; /* slot in the geometry that io.member holds; UINT32_MAX: none */
-	void *of;	/* DATA: frag; JOB: job; STRIPE: stripe; SYNC: sync_job */
+	bool late;	  /* READ: passed its deadline and is still out */
+	uint64_t bad_seq; /* waits for this change of a bad-block log */
+	uint32_t gslot;	  /* slot in the geometry that io.member holds; UINT32_MAX: none */
+	void *of;	  /* DATA: frag; JOB: job; STRIPE: stripe; SYNC: sync_job */
 
 	/* STRIPE only: its place there (struct stripe.todo) and sub-rows */
 	uint8_t key, sub, subs;

@@ -92,6 +92,7 @@ static void leave(struct core *c, uint32_t i)
 	meta_member_left(c, i);
 	flush_member_left(c, i);
 	intent_member_left(c, i);
+	bad_member_left(c, i);
 	if (held) {
 		member_source_left(c, (uint32_t)m->slot);
 	}
@@ -138,6 +139,49 @@ void member_all_recorded(struct core *c)
 	}
 }
 
+/* Failed twice: a write, or the rewriting of a block that could not be read. */
+static bool block_is_bad(const struct slot *s)
+{
+	return s->io.op == RAID_IO_WRITE || s->owner == SLOT_JOB;
+}
+
+/*
+ * Rule 8: list the block and copy the member away while the rest of it can still be read, rather
+ * than fail it. With a spare for that; without one too, if the member is the last copy of something
+ * else. Never if nobody else has the block.
+ */
+static bool list_instead(struct core *c, struct slot *s)
+{
+	struct member *m = &c->member[s->io.member];
+	char why[RAID_WHY_BYTES];
+
+	if (!block_is_bad(s) || m->state != RAID_MEMBER_IN_SYNC || c->view.read_only ||
+	    (s->owner != SLOT_DATA && s->owner != SLOT_JOB && s->owner != SLOT_SYNC)) {
+		return false;
+	}
+	if (!c->view.slot[VIEW_TWIN + m->slot].writes && !is_last(c, m) &&
+	    member_best_spare(c, (uint32_t)m->slot, why) == UINT32_MAX) {
+		return false;
+	}
+	if (!bad_others_have(c, (uint32_t)m->slot, (uint32_t)m->slot, s->io.maddr, s->io.len) ||
+	    bad_add_wait(c, s)) {
+		return false;
+	}
+	MARK(member_lists_block);
+	m->want_replacement = true;
+	c->spares_changed = true;
+	return true;
+}
+
+/* Of this block it is the last copy, though it could be spared otherwise. */
+static bool last_of_block(const struct core *c, const struct slot *s)
+{
+	const struct member *m = &c->member[s->io.member];
+
+	return block_is_bad(s) && m->state == RAID_MEMBER_IN_SYNC && c->view.any_bad &&
+	       !bad_others_have(c, (uint32_t)m->slot, (uint32_t)m->slot, s->io.maddr, s->io.len);
+}
+
 /* Answer what the shard asked. */
 static bool judge(struct core *c)
 {
@@ -159,7 +203,11 @@ static bool judge(struct core *c)
 		};
 
 		moved = true;
-		s->verdict = member_fail(c, s->io.member, cause) == MEMBER_FAIL_LAST
+		if (list_instead(c, s)) {
+			continue;
+		}
+		s->verdict = last_of_block(c, s) ? SLOT_LAST_COPY
+			     : member_fail(c, s->io.member, cause) == MEMBER_FAIL_LAST
 				     ? SLOT_LAST_COPY
 				     : SLOT_MEMBER_FAILED;
 		list_append(&c->ask.judged, &s->ask);

@@ -63,6 +63,12 @@ static int begin_fail(struct core *c, struct raid_cmd *cmd)
 	if (err) {
 		return err;
 	}
+	if (state == RAID_MEMBER_IN_SYNC && c->view.any_bad &&
+	    bad_needs(c, (uint32_t)c->member[cmd->member].slot)) {
+		return why_set(cmd->why, -EBUSY,
+			       "other members list bad blocks that only it holds; write or repair "
+			       "those first");
+	}
 	if (member_fail(c, cmd->member, (struct raid_event){.why = "failed by hand"}) ==
 	    MEMBER_FAIL_LAST) {
 		return why_set(
@@ -186,7 +192,7 @@ static void attach(struct core *c, struct raid_cmd *cmd)
 	m->recorded = true;
 	m->added = true;
 	m->sb_slot->io.maddr = m->sb->super_offset * RAID_SECTOR_BYTES;
-	m->bad->count = 0;
+	bad_forget(m);
 	c->iop->member[cmd->member] = (struct iop_member){0};
 	c->spares_changed = true;
 	c->meta.changes++;

@@ -68,6 +68,17 @@ void member_view(struct core *c, uint32_t i)
 	c->view.generation++;
 }
 
+void member_view_bad(struct core *c, uint32_t i)
+{
+	struct member *m = &c->member[i];
+
+	if (member_gets_writes(m)) {
+		c->view.slot[gslot_of(m)].bad = m->bad->count ? m->bad : NULL;
+		note_bad(c);
+		c->view.generation++;
+	}
+}
+
 void member_unview(struct core *c, uint32_t i)
 {
 	const struct member *m = &c->member[i];
@@ -195,7 +206,7 @@ void member_take_slot(struct core *c, uint32_t i, uint32_t slot, enum raid_membe
 	m->guided = false;
 	m->sb->data_offset = c->geo.p.slot[slot].data_offset_sectors;
 	m->sb->data_size = data_end(m->sb, &m->props) - m->sb->data_offset;
-	m->bad->count = 0; /* never more than a hint about a block that is written now */
+	bad_forget(m); /* what it says is no more than a hint: every block is written now */
 	member_view(c, i);
 	intent_member_joined(c, i);
 	c->meta.changes++;
@@ -342,7 +353,8 @@ void member_place_free(struct core *c, uint32_t i)
 	m->removing = false;
 	m->has_sb = false;
 	m->slot = -1;
-	m->bad->count = 0;
+	m->want_replacement = false;
+	bad_forget(m);
 	m->corrected_sectors = m->corrected_total = 0;
 	m->window_errors = 0;
 	m->sb_events = 0;

@@ -72,7 +72,7 @@ static void finish_run(struct core *c)
 /* ---- spares -------------------------------------------------------------------------------- */
 
 /* The smallest spare that can hold a slot; UINT32_MAX: none, why of the last one that cannot. */
-static uint32_t best_spare(const struct core *c, uint32_t slot, char why[RAID_WHY_BYTES])
+uint32_t member_best_spare(const struct core *c, uint32_t slot, char why[RAID_WHY_BYTES])
 {
 	uint32_t best = UINT32_MAX;
 
@@ -109,10 +109,20 @@ bool member_spares_run(struct core *c)
 		if (c->view.slot[k].writes) {
 			continue;
 		}
-		i = best_spare(c, k, why);
+		i = member_best_spare(c, k, why);
 		if (i != UINT32_MAX) {
 			MARK(member_spare_takes_slot);
 			member_take_slot(c, i, k, RAID_MEMBER_REBUILDING);
+			moved = true;
+		}
+	}
+	for (uint32_t i = 0; c->spares_changed && i < c->members; i++) {
+		struct member *m = &c->member[i];
+
+		if (m->want_replacement && m->state == RAID_MEMBER_IN_SYNC &&
+		    !c->view.slot[VIEW_TWIN + m->slot].writes &&
+		    !member_replace(c, i, UINT32_MAX, why)) {
+			MARK(member_replaces_by_itself);
 			moved = true;
 		}
 	}
@@ -153,7 +163,7 @@ int member_replace(struct core *c, uint32_t i, uint32_t with, char why[RAID_WHY_
 			       VIEW_TWINS_MAX);
 	}
 	if (with == UINT32_MAX) {
-		with = best_spare(c, (uint32_t)m->slot, why);
+		with = member_best_spare(c, (uint32_t)m->slot, why);
 		if (with == UINT32_MAX) {
 			return -ENODEV;
 		}

@@ -42,7 +42,7 @@
 
 #define OWN_FEATURES                                                                               \
 	((uint32_t)(SB_FEATURE_RECOVERY_OFFSET | SB_FEATURE_REPLACEMENT |                          \
-		    SB_FEATURE_RECOVERY_BITMAP))
+		    SB_FEATURE_RECOVERY_BITMAP | SB_FEATURE_BAD_BLOCKS))
 
 static void set_state(struct meta *m, enum meta_state to)
 {
@@ -132,7 +132,7 @@ static void fill_array(const struct core *c, const struct member *m, struct sb *
 static void fill_own(const struct member *m, struct sb *sb)
 {
 	bool filling = m->finish < FINISH_SYNCED_OUT;
-	uint32_t own = 0;
+	uint32_t own = m->log.announced ? SB_FEATURE_BAD_BLOCKS : 0;
 
 	if (m->state == RAID_MEMBER_REPLACEMENT && m->finish != FINISH_TAKES_OUT) {
 		own |= SB_FEATURE_REPLACEMENT;

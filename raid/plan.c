@@ -53,8 +53,12 @@ static bool can_zero(const struct shard *sh, uint32_t gslot, bool punch)
 				     : vs->can_zero && !sh->no_zero[vs->member]);
 }
 
+/* A block that is listed as bad is good again when it was written, not when it was discarded. */
 static bool all_slots(const struct shard *sh, bool punch)
 {
+	if (sh->view->any_bad) {
+		return false;
+	}
 	for (uint32_t k = 0; k < sh->view->geo->p.slots; k++) {
 		if (!can_zero(sh, k, punch) || !can_zero(sh, VIEW_TWIN + k, punch)) {
 			return false;
@@ -595,9 +599,8 @@ static bool add_copies(struct shard *sh, struct frag *f, const struct geo_piece 
 	return true;
 }
 
-/* Plan and emit the next window of a WRITE, TRIM or ZERO. Returns false if some block of it cannot
- * be kept by any copy; nothing is emitted then. */
-bool plan_window(struct shard *sh, struct frag *f)
+/* Plan and emit the next window of a WRITE, TRIM or ZERO. */
+void plan_window(struct shard *sh, struct frag *f)
 {
 	enum frag_kind kind;
 	uint64_t end = window_end(sh, f, &kind);
@@ -614,10 +617,6 @@ bool plan_window(struct shard *sh, struct frag *f)
 		}
 		n = min_u64(n, ptr || !sh->ios_exact ? sh->cell_bytes : n);
 		geo_map(sh->view->geo, f->cursor, n, &p);
-		if (!choose_writable(sh, &p)) {
-			drop_held(sh, f);
-			return false;
-		}
 		if (!add_copies(sh, f, &p, kind_op[kind], ptr)) {
 			MARK(plan_write_window);
 			break;
@@ -626,5 +625,4 @@ bool plan_window(struct shard *sh, struct frag *f)
 	}
 	CHECK(f->cursor > f->window);
 	plan_emit(sh, f, last_byte(sh, f));
-	return true;
 }

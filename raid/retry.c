@@ -329,31 +329,10 @@ static void zero_failed(struct shard *sh, struct frag *f, struct slot *s)
 	frag_slot_done(sh, f, s);
 }
 
-void retry_write_done(struct shard *sh, struct frag *f, struct slot *s)
+static void write_good(struct shard *sh, struct frag *f, struct slot *s)
 {
-	if (!view_gets(sh->view, s->gslot, s->io.member)) {
-		MARK(retry_write_member_gone);
-		frag_slot_done(sh, f, s);
-		return;
-	}
-	if (s->res && s->io.op != RAID_IO_WRITE) {
-		zero_failed(sh, f, s);
-		return;
-	}
 	if (s->phase == SLOT_WHOLE) {
-		if (!s->res) {
-			write_finish(sh, f, s, 0);
-			return;
-		}
-		MARK(retry_write_pieces);
-		report(sh, s, RAID_EV_WRITE_ERROR, s->res);
-		start_pieces(s);
-		own_block(sh, s);
-		return;
-	}
-	if (s->res) {
-		MARK(retry_write_failed);
-		list_append(&sh->ask->failed, &s->ask);
+		write_finish(sh, f, s, 0);
 		return;
 	}
 	s->off += s->piece_len;
@@ -365,10 +344,47 @@ void retry_write_done(struct shard *sh, struct frag *f, struct slot *s)
 	}
 }
 
+void retry_write_done(struct shard *sh, struct frag *f, struct slot *s)
+{
+	if (!view_gets(sh->view, s->gslot, s->io.member)) {
+		MARK(retry_write_member_gone);
+		frag_slot_done(sh, f, s);
+		return;
+	}
+	if (s->res && s->io.op != RAID_IO_WRITE) {
+		zero_failed(sh, f, s);
+		return;
+	}
+	if (!s->res) {
+		if (s->io.op == RAID_IO_WRITE &&
+		    view_wrote_bad(sh->view, s->gslot, s->io.maddr, s->io.len)) {
+			MARK(retry_wrote_bad);
+			list_append(&sh->ask->wrote_bad, &s->ask);
+			return;
+		}
+		write_good(sh, f, s);
+	} else if (s->phase == SLOT_WHOLE) {
+		MARK(retry_write_pieces);
+		report(sh, s, RAID_EV_WRITE_ERROR, s->res);
+		start_pieces(s);
+		own_block(sh, s);
+	} else {
+		MARK(retry_write_failed);
+		list_append(&sh->ask->failed, &s->ask);
+	}
+}
+
 /* The core has decided about a member that a write failed on twice. */
 void retry_judged(struct shard *sh, struct frag *f, struct slot *s)
 {
-	if (s->verdict == SLOT_LAST_COPY) {
+	if (s->verdict == SLOT_LISTED || s->verdict == SLOT_CLEARED) {
+		if (view_gets(sh->view, s->gslot, s->io.member)) {
+			write_good(sh, f, s);
+		} else {
+			s->io.iov = s->iov;
+			frag_slot_done(sh, f, s);
+		}
+	} else if (s->verdict == SLOT_LAST_COPY) {
 		report(sh, s, RAID_EV_LAST_COPY_ERROR, s->res);
 		write_finish(sh, f, s, s->res);
 	} else {

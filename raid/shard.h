@@ -254,8 +254,8 @@ uint32_t plan_ios(const struct shard *sh, const struct frag *f);
 uint64_t plan_buffer_bytes(const struct shard *sh, const struct frag *f);
 bool plan_read(struct shard *sh, struct frag *f); /* false: nothing readable at f->cursor */
 bool plan_edges(struct shard *sh, struct frag *f);
-bool plan_window(struct shard *sh, struct frag *f); /* false: no copy can take it */
-void plan_merge(struct shard *sh, struct frag *f);  /* payload into the edge blocks */
+void plan_window(struct shard *sh, struct frag *f);
+void plan_merge(struct shard *sh, struct frag *f); /* payload into the edge blocks */
 bool plan_zero_direct(const struct shard *sh, const struct raid_req *req, enum frag_kind *kind);
 uint8_t *plan_read_pointer(const struct shard *sh, const struct frag *f, uint64_t addr);
 struct slot *frag_take_slot(struct shard *sh, struct frag *f);
@@ -266,7 +266,6 @@ void plan_emit(struct shard *sh, struct frag *f, uint64_t end); /* … up to f->
 /* ---- choose.c ---- */
 int choose_copy(const struct shard *sh, const struct geo_piece *p, uint32_t tried, uint64_t *len);
 bool choose_unsynced(const struct shard *sh, const struct geo_piece *p);
-bool choose_writable(const struct shard *sh, const struct geo_piece *p);
 
 /* ---- retry.c ---- */
 void retry_read_done(struct shard *sh, struct frag *f, struct slot *s);

@@ -587,10 +587,13 @@ void sync_judged(struct shard *sh, struct sync_job *j, struct slot *s)
 	if (s->verdict == SLOT_LAST_COPY) {
 		MARK(sync_last_copy);
 		j->err = s->res;
-	} else {
+	} else if (s->verdict == SLOT_MEMBER_FAILED || !there(sh, s)) {
 		j->changed = true;
 	}
 	put_slot(j, s);
+	if (!j->changed && !j->err && j->at < j->blocks) {
+		issue(sh, j);
+	}
 	advance(sh, j);
 }
 
@@ -641,6 +644,11 @@ void sync_io_done(struct shard *sh, struct sync_job *j, struct slot *s)
 		io_again(j, s);
 	} else if (s->res && s->io.op == RAID_IO_WRITE) {
 		judge(sh, j, s, s->res);
+		return;
+	} else if (!s->res && s->io.op == RAID_IO_WRITE &&
+		   view_wrote_bad(sh->view, s->gslot, s->io.maddr, s->io.len)) {
+		MARK(sync_wrote_bad);
+		list_append(&sh->ask->wrote_bad, &s->ask);
 		return;
 	} else if (s->res && read_elsewhere(sh, j, s)) {
 		return;

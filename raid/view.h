@@ -143,6 +143,15 @@ static inline bool view_rebuilt(const struct view *v, uint32_t gslot, uint64_t m
 	return view_good(v, gslot, lo, lo + len);
 }
 
+/* Has a good write reached blocks that the member lists as bad? Then: ask.wrote_bad. */
+static inline bool view_wrote_bad(const struct view *v, uint32_t gslot, uint64_t maddr,
+				  uint64_t len)
+{
+	struct bb_range hit;
+
+	return v->slot[gslot].bad && bb_find(v->slot[gslot].bad, maddr, len, &hit);
+}
+
 /*
  * A write and the bitmap (rule 3; md-format §11.2). BEGIN: before data goes anywhere; answered on
  * intent_granted when the bits of [lo, hi) are durable, or the array takes no more writes
@@ -175,6 +184,9 @@ struct ask_flush {
 struct ask {
 	/* struct slot by .ask: a member did not do this io. Answer: verdict set, on judged. */
 	struct list failed, judged;
+	/* struct slot by .ask: a good WRITE of blocks that the member lists as bad. Answer: on
+	 * judged, when they are durably off the list. view_wrote_bad() */
+	struct list wrote_bad;
 	/* struct ask_flush: flush, then go on. Answer: on flushed, with res. */
 	struct list flush, flushed;
 	/* struct ask_intent; answers on granted and ended */
