@@ -211,7 +211,7 @@ void intent_emit(struct core *c)
 {
 	struct intent *n = &c->intent;
 
-	if (!intent_kept_up(c) || !n->active || c->view.broken) {
+	if (!intent_kept_up(c) || !n->active || c->meta.state == META_BROKEN) {
 		return;
 	}
 	for (uint32_t i = 0; i < INTENT_LANES; i++) {
@@ -270,7 +270,7 @@ static void failed(struct core *c, uint32_t i, struct slot *s)
 	events_add(c->events, ev);
 	if (member_fail(c, i, ev) == MEMBER_FAIL_DONE) {
 		MARK(intent_member_failed);
-	} else if (!c->view.broken) {
+	} else if (c->meta.state != META_BROKEN) {
 		meta_break(c, i, s->res,
 			   "a page of the bitmap could not be written to a member that holds a "
 			   "last copy; restart the array to try again");
@@ -286,7 +286,7 @@ void intent_io_done(struct core *c, struct slot *s)
 	if (!io->waited) {
 		return; /* its member has left */
 	}
-	if (s->res && !io->retried && !c->view.broken) {
+	if (s->res && !io->retried && c->meta.state != META_BROKEN) {
 		MARK(intent_page_again);
 		io->retried = true;
 		iop_emit(c->iop, s);
@@ -320,7 +320,7 @@ bool intent_pages_settled(const struct core *c)
 {
 	const struct intent *n = &c->intent;
 
-	if (!intent_kept_up(c) || c->view.broken || !n->active) {
+	if (!intent_kept_up(c) || c->meta.state == META_BROKEN || !n->active) {
 		return true;
 	}
 	for (uint32_t i = 0; i < INTENT_LANES; i++) {

@@ -230,6 +230,6 @@ bool intent_stopped(const struct core *c)
 {
 	const struct intent *n = &c->intent;
 
-	return !intent_kept_up(c) || c->view.broken ||
+	return !intent_kept_up(c) || c->meta.state == META_BROKEN ||
 	       (n->swept && !n->cmd && n->sweep == SWEEP_IDLE && intent_pages_settled(c));
 }
