@@ -15,15 +15,13 @@
 #include "raid/stripe.h"
 #include "raid/why.h"
 
-enum { STRIPES_MIN = 2, STRIPES_MAX = 256 };
-
 /* What decides how much of everything there is. */
 struct shape {
 	bool redundant, metadata, striped, exact;
 	uint32_t unit, copies, places, frags;
 	uint32_t chunk_bytes, cell_bytes, cells_max;
 	uint32_t ios_max, ios, iovs, kits;
-	uint32_t parity, slots, stripe_cell, stripes, stripes_most;
+	struct stripe_shape stripes;
 	uint64_t buffer_bytes;
 	struct sync_shape sync;
 };
@@ -55,13 +53,7 @@ struct parts {
 	struct slot *private_slots, *slots, *kit_slots[SHARD_KITS_MAX], *job_slots;
 	struct iovec *private_iovs, *iovs, *kit_iovs[SHARD_KITS_MAX], *job_iovs;
 	struct frag *frags;
-	struct stripe *stripes;
-	struct stripe_kit *stripe_kits;
-	struct slot *stripe_slots;
-	struct iovec *stripe_iovs;
-	uint16_t *stripe_covered;
-	const uint8_t **stripe_from;
-	uint8_t *stripe_bufs;
+	uint8_t *stripes;
 	uint8_t *kit_bufs[SHARD_KITS_MAX], *job_blocks, *zeroes, *arena, *sync;
 };
 
@@ -69,25 +61,6 @@ static bool attached(const struct asm_member *m)
 {
 	return m->verdict == ASM_IN_SYNC || m->verdict == ASM_SPARE ||
 	       m->verdict == ASM_RECOVERING || m->verdict == ASM_REPLACEMENT;
-}
-
-/* Ios of a stripe: two for each slot and each replacement. */
-static uint32_t stripe_ios(const struct shape *s)
-{
-	return 4 * s->slots;
-}
-
-static void lay_out_stripes(struct carver *c, const struct shape *s, struct parts *p)
-{
-	uint64_t ios = (uint64_t)s->stripes * stripe_ios(s);
-	uint64_t subs = (uint64_t)s->stripes * s->slots * (s->stripe_cell / STRIPE_SUB);
-
-	p->stripes = CARVE(c, struct stripe, s->stripes);
-	p->stripe_kits = CARVE(c, struct stripe_kit, s->stripes);
-	p->stripe_slots = CARVE(c, struct slot, ios);
-	p->stripe_iovs = CARVE(c, struct iovec, ios * (s->stripe_cell / STRIPE_SUB));
-	p->stripe_covered = CARVE(c, uint16_t, subs);
-	p->stripe_from = CARVE(c, const uint8_t *, subs);
 }
 
 static void lay_out(struct carver *c, const struct shape *s, struct parts *p)
@@ -109,7 +82,6 @@ static void lay_out(struct carver *c, const struct shape *s, struct parts *p)
 	}
 	p->job_slots = CARVE(c, struct slot, SHARD_JOBS);
 	p->job_iovs = CARVE(c, struct iovec, SHARD_JOBS);
-	lay_out_stripes(c, s, p);
 	/* Pages from here on: never touched before they are used. */
 	p->sb_pages = carve(c, (uint64_t)s->places * SB_BYTES_MAX, RAID_PAGE_BYTES);
 	p->bad_pages = carve(c, 2 * (uint64_t)s->places * BB_LOG_BYTES, RAID_PAGE_BYTES);
@@ -119,7 +91,7 @@ static void lay_out(struct carver *c, const struct shape *s, struct parts *p)
 		p->kit_bufs[i] =
 			carve(c, RAID_FRAGMENT_BYTES + 2 * RAID_PAGE_BYTES, RAID_PAGE_BYTES);
 	}
-	p->stripe_bufs = carve(c, 2ull * s->stripes * s->slots * s->stripe_cell, RAID_PAGE_BYTES);
+	p->stripes = carve(c, stripe_memory_bytes(&s->stripes), RAID_PAGE_BYTES);
 	p->arena = carve(c, s->buffer_bytes, RAID_PAGE_BYTES);
 	p->sync = carve(c, sync_memory_bytes(&s->sync), RAID_PAGE_BYTES);
 }
@@ -129,28 +101,6 @@ static uint32_t places_of(const struct raid_config *cfg)
 {
 	return (uint32_t)min_u64(cfg->assembly->members + cfg->limits.members_extra,
 				 RAID_MEMBERS_MAX);
-}
-
-/*
- * Stripes at work take a quarter of what the limits give to buffers, twice: each block as read and
- * as written. As many again for each member that may hang and keep what its ios name; memory that
- * is never touched costs nothing.
- */
-static void shape_stripes(const struct raid_config *cfg, struct shape *s)
-{
-	const struct geometry *g = &cfg->assembly->geometry;
-	uint64_t bytes;
-
-	s->slots = g->p.slots;
-	s->parity = g->parity;
-	if (!s->parity) {
-		return;
-	}
-	s->stripe_cell = (uint32_t)min_u64(s->chunk_bytes, STRIPE_CELL_MAX);
-	bytes = (uint64_t)s->slots * s->stripe_cell;
-	s->stripes_most = (uint32_t)min_u64(
-		STRIPES_MAX, max_u64(STRIPES_MIN, cfg->limits.buffer_bytes / 4 / bytes));
-	s->stripes = s->stripes_most * (1 + s->parity);
 }
 
 static bool shape_of(const struct raid_config *cfg, struct shape *s)
@@ -201,10 +151,10 @@ static bool shape_of(const struct raid_config *cfg, struct shape *s)
 	if (s->redundant && !cfg->read_only) {
 		sync_shape_of(g, s->buffer_bytes, &s->sync);
 	}
-	shape_stripes(cfg, s);
-	s->kits = s->parity	 ? s->parity
-		  : s->redundant ? (uint32_t)min_u64(s->copies - 1, SHARD_KITS_MAX)
-				 : 0;
+	stripe_shape_of(g, s->chunk_bytes, &cfg->limits, &s->stripes);
+	s->kits = s->stripes.parity ? s->stripes.parity
+		  : s->redundant    ? (uint32_t)min_u64(s->copies - 1, SHARD_KITS_MAX)
+				    : 0;
 	return true;
 }
 
@@ -491,7 +441,7 @@ static void fill_core(struct raid_array *a, const struct raid_config *cfg, const
 	const struct assembly *as = cfg->assembly;
 	struct core *c = &a->core;
 	uint64_t resync_end =
-		s->parity ? as->geometry.p.component_sectors : as->geometry.array_sectors;
+		s->stripes.parity ? as->geometry.p.component_sectors : as->geometry.array_sectors;
 	bool writes_sb = s->redundant && as->metadata && !cfg->read_only;
 
 	c->now = cfg->now;
@@ -580,54 +530,6 @@ static void fill_jobs(struct shard *sh, struct parts *p)
 		j->good = p->job_blocks + (uint64_t)(2 * i) * SHARD_BLOCK;
 		j->again = p->job_blocks + (uint64_t)(2 * i + 1) * SHARD_BLOCK;
 		list_append(&sh->jobs_free, &j->link);
-	}
-}
-
-static void fill_stripe(struct stripe *st, const struct shape *s, struct parts *p, uint32_t i)
-{
-	uint32_t ios = stripe_ios(s), subs = s->stripe_cell / STRIPE_SUB;
-	size_t bytes = (size_t)s->slots * s->stripe_cell;
-
-	st->blocks = s->slots;
-	list_init(&st->link);
-	list_init(&st->active);
-	list_init(&st->slots);
-	list_init(&st->frags);
-	list_init(&st->intent.link);
-	st->intent.of_stripe = true;
-	range_init(&st->range, RANGE_STRIPE);
-	st->covered = &p->stripe_covered[(size_t)i * s->slots * subs];
-	st->from = &p->stripe_from[(size_t)i * s->slots * subs];
-	st->kit = &p->stripe_kits[i];
-	st->kit->old = p->stripe_bufs + 2 * i * bytes;
-	st->kit->now = st->kit->old + bytes;
-	fill_pool(&st->kit->pool, &p->stripe_slots[(size_t)i * ios],
-		  &p->stripe_iovs[(size_t)i * ios * subs], ios, subs);
-}
-
-static void fill_stripes(struct shard *sh, const struct raid_config *cfg, const struct shape *s,
-			 struct parts *p)
-{
-	struct stripes *ss = &sh->stripes;
-
-	*ss = (struct stripes){
-		.parity = s->parity,
-		.chunk = s->chunk_bytes,
-		.cell = s->stripe_cell,
-		.subs = s->stripe_cell / STRIPE_SUB,
-		.total = s->stripes,
-		.most = s->stripes_most,
-		.hold_ns = (uint64_t)cfg->limits.merge_hold_us * 1000,
-	};
-	list_init(&ss->free);
-	list_init(&ss->active);
-	list_init(&ss->gathering);
-	list_init(&ss->dirty);
-	list_init(&ss->read_wait);
-	list_init(&ss->block_wait);
-	for (uint32_t i = 0; i < s->stripes; i++) {
-		fill_stripe(&p->stripes[i], s, p, i);
-		list_append(&ss->free, &p->stripes[i].link);
 	}
 }
 
@@ -741,7 +643,7 @@ int raid_create(const struct raid_config *config, struct raid_array **out, char 
 	list_init(&a->cmds_done);
 	fill_core(a, config, &s, &p);
 	fill_shard(a, &s, &p);
-	fill_stripes(&a->shard, config, &s, &p);
+	stripe_create(&a->shard, &s.stripes, p.stripes);
 	err = intent_create(&a->core, config, places_of(config), why);
 	if (err) {
 		raid_destroy(a);

@@ -10,6 +10,7 @@
  *   stripe_io.c    ios out and back, errors, retries, deadlines, verdicts
  *   stripe_undo.c  putting a row back (rule 6)
  *   stripe_read.c  READs that need rows
+ *   stripe_memory.c, stripe_check.c
  *
  * A *cell* is min(chunk, 64 KiB) of a row on all members. A stripe is one batch of work on one
  * cell: parts of fragments that are written together, or a part of a READ whose blocks cannot be
@@ -220,6 +221,20 @@ void stripe_intent(struct shard *sh, struct stripe *st); /* the core has answere
 const char *stripe_check(struct shard *sh, uint32_t in_flight[], uint32_t *writes,
 			 uint32_t *ranges);
 uint32_t stripe_waiters(const struct shard *sh, const struct frag *f);
+
+/* stripe_memory.c */
+struct stripe_shape {
+	uint32_t parity; /* 0: a level without stripes */
+	uint32_t slots, chunk, cell, subs;
+	uint32_t most, total; /* as in struct stripes */
+	uint32_t ios;	      /* of each */
+	uint64_t hold_ns;
+};
+
+void stripe_shape_of(const struct geometry *g, uint32_t chunk_bytes,
+		     const struct raid_limits *limits, struct stripe_shape *s);
+uint64_t stripe_memory_bytes(const struct stripe_shape *s);
+void stripe_create(struct shard *sh, const struct stripe_shape *s, uint8_t *memory);
 
 /* stripe_rows.c */
 bool stripe_whole_row(const struct shard *sh, uint64_t addr, uint64_t len);
