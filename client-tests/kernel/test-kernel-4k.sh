@@ -54,4 +54,4 @@ guest()
 }
 # shellcheck source=arrays.sh
 . "$(dirname "$0")/arrays.sh"
-uml_run 280 guest md_check
+uml_run 280 guest

@@ -100,4 +100,4 @@ guest()
 	LEVELS
 }
 
-uml_run 400 guest serve unserve
+uml_run 400 guest

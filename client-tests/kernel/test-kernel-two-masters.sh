@@ -89,4 +89,4 @@ guest()
 	losetup -d /dev/loop0 /dev/loop1 /dev/loop2
 }
 
-uml_run 120 guest refuses
+uml_run 120 guest
