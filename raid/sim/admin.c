@@ -105,11 +105,10 @@ bool admin_add(struct world *w, uint32_t disk, bool readd_only)
 	}
 	w->disk_of[cmd->member] = disk;
 	r->member = cmd->member;
-	r->added = true;
+	r->added = r->fresh = true;
 	r->sb_maddr = sb_place(w, disk);
 	w->disk[disk].watch_maddr = r->sb_maddr;
 	r->decoded_at = UINT64_MAX;
-	w->has_sb[disk] = false;
 	w->number[disk] = LAYOUT_NONE;
 	return true;
 }

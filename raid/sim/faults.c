@@ -211,7 +211,8 @@ static void choose_lossy(struct world *w)
 	for (uint32_t d = 0; d < w->plan.disks; d++) {
 		const struct role *r = &w->role[d];
 
-		if ((r->filling || r->twin || r->spare) && prng_one_in(&w->rng, 4)) {
+		if ((r->filling || r->twin || r->spare) && !all_needed(w) &&
+		    prng_one_in(&w->rng, 4)) {
 			w->faults[d].lossy = true;
 		}
 	}
@@ -260,6 +261,24 @@ void faults_begin(struct world *w)
 	}
 }
 
+/* Whoever stays has no faults any more that counted on what may be lost now. */
+static void heal_good_disks(struct world *w)
+{
+	struct flight *f;
+
+	for (uint32_t d = 0; d < w->plan.disks; d++) {
+		if (!w->faults[d].lossy) {
+			memset(w->disk[d].bad, 0, w->disk[d].blocks);
+			w->faults[d].soft_left = 0;
+		}
+	}
+	list_for_each_entry (f, &w->flights, link) {
+		if (!w->faults[f->disk].lossy && f->fate == FLIGHT_FAIL) {
+			f->fate = FLIGHT_OK;
+		}
+	}
+}
+
 /* A rebuild or a resync is done: another disk may be lost now. Those that were lossy stay so. */
 void faults_again(struct world *w)
 {
@@ -271,6 +290,7 @@ void faults_again(struct world *w)
 	for (uint32_t d = 0; d < w->plan.disks; d++) {
 		before[d] = w->faults[d].lossy;
 	}
+	heal_good_disks(w);
 	choose_lossy(w);
 	for (uint32_t d = 0; d < w->plan.disks; d++) {
 		if (w->faults[d].lossy && !before[d] && !prng_one_in(&w->rng, 4)) {

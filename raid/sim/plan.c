@@ -153,7 +153,9 @@ static void draw_disks(struct plan *p, struct prng *rng)
 
 		own = round_up_u64(max_u64(own, least), 8);
 		own += i >= p->slots ? sectors + 64 : 0; /* whoever joins later is large enough */
-		d->block = blocks == 2 || (blocks == 3 && prng_one_in(rng, 2)) ? 4096 : 512;
+		/* A spare with larger blocks than the others is of no use. */
+		d->block = blocks == 2 || (blocks == 3 && i < p->slots && prng_one_in(rng, 2)) ? 4096
+											       : 512;
 		d->size_bytes = (own + p->data_offset_sectors + 72) * RAID_SECTOR_BYTES;
 		if (d->block == 512 && prng_one_in(rng, 3)) {
 			d->size_bytes += prng_below(rng, 8) * RAID_SECTOR_BYTES;

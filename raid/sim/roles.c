@@ -87,10 +87,10 @@ void roles_assembled(struct world *w, const struct assembly *as)
 		struct role *r = &w->role[d];
 
 		assembled(w, m, am);
-		if (as->metadata && am->verdict != ASM_UNREADABLE) {
+		if (as->metadata) {
+			w->has_sb[d] = am->verdict != ASM_UNREADABLE;
+			w->number[d] = w->has_sb[d] ? am->sb.dev_number : LAYOUT_NONE;
 			w->own[d] = am->sb;
-			w->has_sb[d] = true;
-			w->number[d] = am->sb.dev_number;
 		}
 		r->lagging = r->in_sync && am->sb.events < as->events;
 		if (as->metadata && (r->in_sync || r->filling || r->twin || r->spare)) {
@@ -146,6 +146,7 @@ void roles_refresh(struct world *w)
 		case RAID_MEMBER_REBUILDING:
 		case RAID_MEMBER_REPLACEMENT:
 			r->slot = (uint32_t)ms->slot;
+			w->was_held[r->slot] = true;
 			r->filling = ms->state == RAID_MEMBER_REBUILDING;
 			r->twin = !r->filling;
 			r->in_sync = r->spare = r->failed = r->retired = false;

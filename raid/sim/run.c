@@ -14,8 +14,11 @@
  * session an event behind: it may be two behind after the next crash, and md's rule drops it: no
  * data is at risk. Not that of one whose replacement was about to take over, by name; but somebody
  * must hold it. */
-static void note_good(const struct world *w, bool must[LAYOUT_SLOTS_MAX])
+static void note_good(struct world *w, bool must[LAYOUT_SLOTS_MAX])
 {
+	for (uint32_t d = 0; d < w->plan.disks; d++) {
+		w->read_from[d] = world_is_good(w, d);
+	}
 	for (uint32_t k = 0; k < w->plan.slots; k++) {
 		uint32_t d = w->holder[k];
 

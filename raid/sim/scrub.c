@@ -172,6 +172,17 @@ static void expect_found(const struct world *w)
 	}
 }
 
+/* Let what has gone wrong before come to its end. */
+static void settle(struct world *w)
+{
+	uint64_t end = w->clock.now_ns + SIM_S;
+
+	clock_schedule(&w->clock, end, EV_WAKE, NULL);
+	while (w->clock.now_ns < end || !list_empty(&w->flights)) {
+		world_turn(w);
+	}
+}
+
 /* The array is idle and no disk fails. */
 void scrub(struct world *w)
 {
@@ -182,6 +193,10 @@ void scrub(struct world *w)
 	}
 	for (uint32_t d = 0; d < w->plan.disks; d++) {
 		memset(w->disk[d].bad, 0, w->disk[d].blocks);
+	}
+	settle(w);
+	if (!is_possible(w)) {
+		return;
 	}
 	w->damages = 0;
 	harm_some(w);

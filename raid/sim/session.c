@@ -189,6 +189,7 @@ static void reset_session(struct world *w, bool read_only)
 	w->last_step_ns = w->clock.now_ns;
 	w->needs_resync = world_is_redundant(w) && w->assembly->resync_offset != SB_IN_SYNC;
 	memset(&w->sync, 0, sizeof w->sync);
+	memset(w->was_held, 0, sizeof w->was_held);
 	memset(w->immune, 0, w->layout.sectors + w->layout.groups);
 	memset(w->troubled, 0, w->layout.sectors);
 	memset(w->client, 0, sizeof w->client);

@@ -176,7 +176,7 @@ static void check_own(struct world *w, const struct flight *f, const struct sb *
 {
 	uint32_t d = f->disk;
 
-	if (w->has_sb[d] && memcmp(sb->device_uuid, w->own[d].device_uuid, 16) != 0) {
+	if (!w->role[d].fresh && memcmp(sb->device_uuid, w->own[d].device_uuid, 16) != 0) {
 		sim_fail("disk %u gets the superblock of another", d);
 	}
 	if (w->number[d] != LAYOUT_NONE && sb->dev_number != w->number[d]) {
@@ -184,8 +184,8 @@ static void check_own(struct world *w, const struct flight *f, const struct sb *
 			 sb->dev_number);
 	}
 	w->number[d] = sb->dev_number;
+	w->role[d].fresh = false;
 	w->own[d] = *sb;
-	w->has_sb[d] = true;
 	if ((sb->feature_map & SB_FEATURE_RECOVERY_OFFSET) && sb->recovery_offset > 0 &&
 	    w->role[d].filling && w->role[d].slot != LAYOUT_NONE) {
 		verify_filled(w, d, sb->recovery_offset, IMAGE_DURABLE,

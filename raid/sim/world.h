@@ -94,6 +94,7 @@ struct role {
 	bool twin;	 /* being filled, to replace the disk that holds the slot */
 	bool spare;
 	bool added;	    /* in this session */
+	bool fresh;	    /* … and has got no superblock yet */
 	bool failed;	    /* the engine said so */
 	bool retired;	    /* another has taken its slot */
 	bool lagging;	    /* one event behind when the session began */
@@ -185,6 +186,7 @@ struct world {
 	struct role role[PLAN_DISKS_MAX];
 	uint32_t holder[LAYOUT_SLOTS_MAX];	 /* the disk that is trusted with a slot */
 	uint64_t held_sectors[LAYOUT_SLOTS_MAX]; /* how far */
+	bool was_held[LAYOUT_SLOTS_MAX]; /* in this session, if only for a while */
 	bool needs_resync; /* the engine has not said yet that everything agrees */
 	struct bits bits;
 	struct {
