@@ -43,14 +43,22 @@ static int broken_block(struct rig *r, struct raid_io *io)
 	return hit && (io->op != RAID_IO_READ || r->arg[1]) ? -EIO : 0;
 }
 
+static int fail_flush_of_spare(struct rig *r, struct raid_io *io)
+{
+	(void)r;
+	return io->member == 3 && is_flush(io) ? -EIO : 0;
+}
+
 /* A row cannot be put back: no more writes, but superblocks and bitmap are kept, and STOP ends. */
 static void test_stop_after_a_lost_row(void **state)
 {
 	struct rig_shape degraded = raid5;
+	uint64_t events;
 	struct rig *r;
 
 	(void)state;
 	degraded.missing = 1 << 3;
+	degraded.spares = 1; /* takes the slot, and is not filled */
 	r = rig_new(&degraded);
 	assert_int_equal(rig_write(r, 0, 8 * 3 * ROW_CHUNK, data), 0);
 	assert_int_equal(add_bitmap(r, CHUNK), 0);
@@ -58,6 +66,13 @@ static void test_stop_after_a_lost_row(void **state)
 	r->fault = broken_block;
 	assert_int_equal(rig_write(r, 4 * ROW_CHUNK, 4096, data), -EIO);
 	assert_int_equal(rig_count(r, RAID_EV_ROW_INCONSISTENT), 1);
+	events = rig_sb(r, 0).events;
+	r->fault = fail_flush_of_spare;
+	rig_op(r, RAID_OP_FLUSH, 0, 0, 0);
+	assert_int_equal(rig_count(r, RAID_EV_MEMBER_FAILED), 1);
+	assert_int_equal(rig_sb(r, 0).dev_roles[3], SB_ROLE_FAULTY);
+	assert_true(rig_sb(r, 0).events > events);
+	assert_int_equal(header_on(r, 0).events, rig_sb(r, 0).events);
 	assert_int_equal(rig_command(r, RAID_CMD_STOP, 0), -EIO);
 	assert_true(bit_on(r, 0, 2));
 	rig_free(r);
