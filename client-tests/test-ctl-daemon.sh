@@ -45,9 +45,9 @@ synced()
 }
 wait_for 30 synced
 
-expect 0 'all invariants hold' raidctl check "${ctl[@]}"
-expect 0 'all invariants hold' raidctl check "${ctl[@]}" two
-expect 1 '^refused: ' raidctl check "${ctl[@]}" none
+expect 0 'all invariants hold' raidctl self-check "${ctl[@]}"
+expect 0 'all invariants hold' raidctl self-check "${ctl[@]}" two
+expect 1 '^refused: ' raidctl self-check "${ctl[@]}" none
 
 expect 0 '^stopped' raidctl stop "${ctl[@]}" one
 expect 1 '^refused: ' raidctl stop "${ctl[@]}" one

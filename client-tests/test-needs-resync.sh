@@ -35,7 +35,7 @@ h.flush()
 		! raidctl status --control="$tmp/d.ctl" a | grep -qi 'needs resync'
 	}
 	wait_for 30 synced
-	raidctl check --control="$tmp/d.ctl" >/dev/null
+	raidctl self-check --control="$tmp/d.ctl" >/dev/null
 	stop_raidd d
 	rm -f "$tmp/d.log"
 	for f in "${m[@]}"; do

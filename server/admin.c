@@ -32,6 +32,7 @@ struct connection {
 	struct bufferevent *bev;
 	struct admin_call *call; /* being worked on */
 	bool closing;		 /* the peer has closed its side */
+	bool stream;		 /* takes events, gives no more requests */
 };
 
 struct admin_call {
@@ -80,6 +81,42 @@ void admin_answer(struct admin_call *call, json_t *answer)
 	/* The next request is taken up by the write callback, not from within this one. */
 }
 
+void admin_answer_stream(struct admin_call *call, json_t *answer)
+{
+	struct connection *c = call->connection;
+
+	admin_answer(call, answer);
+	if (c) {
+		c->stream = true;
+	}
+}
+
+void admin_publish(struct admin *a, json_t *event)
+{
+	struct connection *c, *next;
+
+	if (a) {
+		list_for_each_entry_safe (c, next, &a->connections, link) {
+			if (!c->stream) {
+				continue;
+			}
+			send_line(c, event);
+			if (evbuffer_get_length(bufferevent_get_output(c->bev)) >
+			    ADMIN_STREAM_MAX_BYTES) {
+				log_limited(LOG_LEVEL_WARNING,
+					    "control socket: a monitor does not take its events");
+				connection_free(c);
+			}
+		}
+	}
+	json_decref(event);
+}
+
+json_t *admin_ok(void)
+{
+	return json_pack("{s:b}", "ok", 1);
+}
+
 json_t *admin_text(const char *text)
 {
 	json_t *out = json_string(text);
@@ -126,6 +163,10 @@ static void read_lines(struct connection *c)
 {
 	struct evbuffer *in = bufferevent_get_input(c->bev);
 
+	if (c->stream) {
+		evbuffer_drain(in, evbuffer_get_length(in));
+		return;
+	}
 	if (!c->call) {
 		size_t len;
 		char *line = evbuffer_readln(in, &len, EVBUFFER_EOL_LF);
@@ -171,7 +212,8 @@ static void on_event(struct bufferevent *bev, short what, void *ctx)
 	struct connection *c = ctx;
 
 	/* A peer that has sent its requests and closed its side still gets the answers. */
-	if (what & BEV_EVENT_EOF && (c->call || evbuffer_get_length(bufferevent_get_output(bev)))) {
+	if (what & BEV_EVENT_EOF && !c->stream &&
+	    (c->call || evbuffer_get_length(bufferevent_get_output(bev)))) {
 		c->closing = true;
 		return;
 	}

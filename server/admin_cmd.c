@@ -10,173 +10,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
-#include "raid/sb.h"
 #include "raid/why.h"
+#include "server/daemon_command.h"
 #include "server/daemon_internal.h"
 #include "server/loop.h"
 
-/* ---- status -------------------------------------------------------------------------------- */
-
-static const char *array_state(const struct served *s, const struct raid_status *st)
-{
-	static const char *const names[] = {
-		[RAID_ARRAY_CLEAN] = "clean",
-		[RAID_ARRAY_DIRTY] = "dirty",
-		[RAID_ARRAY_READ_ONLY] = "read-only",
-		[RAID_ARRAY_STOPPED] = "stopped",
-	};
-
-	return s->state >= SERVED_STOPPING ? "stopping" : names[st->state];
-}
-
-static const char *member_state(enum raid_member_state state)
-{
-	static const char *const names[] = {
-		[RAID_MEMBER_ABSENT] = "absent",
-		[RAID_MEMBER_IN_SYNC] = "in-sync",
-		[RAID_MEMBER_SPARE] = "spare",
-		[RAID_MEMBER_REBUILDING] = "rebuilding",
-		[RAID_MEMBER_REPLACEMENT] = "replacement",
-		[RAID_MEMBER_LEAVING] = "leaving",
-		[RAID_MEMBER_FAULTY] = "faulty",
-	};
-
-	return names[state];
-}
-
-static json_t *member_json(const char *path, const struct raid_member_status *m)
-{
-	return json_pack("{s:o, s:o, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:i}", "path",
-			 admin_text(path), "slot",
-			 m->slot < 0 ? json_null() : json_integer(m->slot), "state",
-			 member_state(m->state), "reads", (json_int_t)m->reads, "writes",
-			 (json_int_t)m->writes, "read_bytes", (json_int_t)m->read_bytes,
-			 "write_bytes", (json_int_t)m->write_bytes, "read_errors",
-			 (json_int_t)m->read_errors, "write_errors", (json_int_t)m->write_errors,
-			 "corrected", (json_int_t)m->corrected, "in_flight", (int)m->in_flight);
-}
-
-static json_t *uuid_json(const struct assembly *as)
-{
-	char text[40];
-	const uint8_t *u;
-
-	if (!as->metadata) {
-		return json_null();
-	}
-	u = as->member[as->freshest].sb.set_uuid;
-	snprintf(text, sizeof text,
-		 "%02x%02x%02x%02x:%02x%02x%02x%02x:%02x%02x%02x%02x:%02x%02x%02x%02x", u[0], u[1],
-		 u[2], u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12], u[13], u[14],
-		 u[15]);
-	return json_string(text);
-}
-
-static json_t *array_json(struct served *s)
-{
-	struct array_instance *ai = s->ai;
-	const struct geometry *g = &ai->assembly->geometry;
-	struct raid_status *st = calloc(1, sizeof *st);
-	json_t *members = json_array(), *out;
-
-	if (!st) {
-		json_decref(members);
-		return NULL;
-	}
-	/* An array that is being closed may be gone from its loop at any moment. */
-	if (s->state != SERVED_CLOSING) {
-		loop_array_status(ai, st);
-	}
-	for (uint32_t i = 0; i < ai->members && i < st->members; i++) {
-		json_array_append_new(members, member_json(ai->member[i].path, &st->member[i]));
-	}
-	out = json_pack(
-		"{s:s, s:s, s:s, s:b, s:I, s:I, s:I, s:I, s:I, s:b, s:o, s:b, s:I, s:o, s:o, "
-		"s:o}",
-		"name", ai->name, "level", geo_level_name(g->p.level), "state", array_state(s, st),
-		"read_only", (int)ai->read_only, "size_bytes",
-		(json_int_t)(g->array_sectors * RAID_SECTOR_BYTES), "chunk_bytes",
-		(json_int_t)g->p.chunk_sectors * RAID_SECTOR_BYTES, "slots", (json_int_t)g->p.slots,
-		"in_sync", (json_int_t)st->in_sync, "degraded",
-		(json_int_t)(st->slots - st->in_sync), "needs_resync", (int)st->needs_resync,
-		"resync_offset",
-		st->resync_offset == UINT64_MAX ? json_null()
-						: json_integer((json_int_t)st->resync_offset),
-		"flush_lost", (int)st->flush_lost, "events", (json_int_t)st->events, "uuid",
-		uuid_json(ai->assembly), "note", admin_text(ai->assembly->note), "members",
-		members);
-	free(st);
-	return out;
-}
-
-static json_t *export_json(const struct daemon *d, const struct export *e)
-{
-	return json_pack("{s:s, s:s, s:I, s:b, s:b, s:s}", "name", e->name, "array", e->array->name,
-			 "size_bytes", (json_int_t)e->size, "read_only", (int)e->read_only,
-			 "default", exports_default(&d->exports) == e, "description",
-			 e->description);
-}
-
-static json_t *session_json(const struct session_record *r)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return json_pack("{s:I, s:s, s:o, s:I}", "session", (json_int_t)r->number, "peer", r->peer,
-			 "export", r->export_name ? json_string(r->export_name) : json_null(),
-			 "since_s",
-			 (json_int_t)(now.tv_sec - (time_t)(r->since_ns / UINT64_C(1000000000))));
-}
-
-static json_t *listeners_json(const struct daemon *d)
-{
-	const struct export *e = exports_default(&d->exports);
-	json_t *out = json_array();
-
-	for (uint32_t i = 0; i < d->listeners.count; i++) {
-		char *uri = listen_uri(&d->listeners, i, e ? e->name : "");
-
-		json_array_append_new(out, uri ? json_string(uri) : NULL);
-		free(uri);
-	}
-	return out;
-}
-
-static void command_status(struct daemon *d, struct admin_call *call, const json_t *request)
-{
-	json_t *arrays = json_array(), *exports = json_array(), *sessions = json_array();
-	struct session_record *r;
-
-	for (uint32_t i = 0; i < d->arrays.count; i++) {
-		json_array_append_new(arrays, array_json(d->arrays.item[i]));
-	}
-	for (uint32_t i = 0; i < d->exports.count; i++) {
-		json_array_append_new(exports, export_json(d, d->exports.item[i]));
-	}
-	list_for_each_entry (r, &d->sessions.all, link) {
-		json_array_append_new(sessions, session_json(r));
-	}
-	admin_answer(call,
-		     json_pack("{s:b, s:s, s:i, s:I, s:b, s:o, s:o, s:o, s:o}", "ok", 1, "version",
-			       NBD_RAIDD_VERSION, "pid", (int)getpid(), "uptime_s",
-			       (json_int_t)(time(NULL) - d->started_s), "stopping",
-			       d->state != DAEMON_SERVING, "arrays", arrays, "exports", exports,
-			       "sessions", sessions, "listeners", listeners_json(d)));
-}
-
 /* ---- the others ---------------------------------------------------------------------------- */
-
-static json_t *ok(void)
-{
-	return json_pack("{s:b}", "ok", 1);
-}
 
 static void command_ping(struct daemon *d, struct admin_call *call, const json_t *request)
 {
-	admin_answer(call, ok());
+	admin_answer(call, admin_ok());
 }
 
 static void command_version(struct daemon *d, struct admin_call *call, const json_t *request)
@@ -184,17 +28,18 @@ static void command_version(struct daemon *d, struct admin_call *call, const jso
 	admin_answer(call, json_pack("{s:b, s:s}", "ok", 1, "version", NBD_RAIDD_VERSION));
 }
 
-static void on_done(void *ctx, int err, const char *why)
+void admin_done(void *ctx, int err, const char *why)
 {
 	if (err) {
 		admin_refuse(ctx, "%s", why[0] ? why : strerror(-err));
+	} else if (why[0]) {
+		admin_answer(ctx, json_pack("{s:b, s:o}", "ok", 1, "note", admin_text(why)));
 	} else {
-		admin_answer(ctx, ok());
+		admin_answer(ctx, admin_ok());
 	}
 }
 
-/* The array that the request names, or the call has been refused. */
-static struct served *named_array(struct daemon *d, struct admin_call *call, const json_t *request)
+struct served *admin_array(struct daemon *d, struct admin_call *call, const json_t *request)
 {
 	const char *name = json_string_value(json_object_get(request, "array"));
 	struct served *s = name ? arrays_find(&d->arrays, name) : NULL;
@@ -215,37 +60,203 @@ static void command_stop(struct daemon *d, struct admin_call *call, const json_t
 
 	if (name && !strcmp(name, "all")) {
 		/* The connection closes when everything has stopped. */
-		admin_answer(call, ok());
+		admin_answer(call, admin_ok());
 		daemon_stop(d, "control socket");
 		return;
 	}
-	s = named_array(d, call, request);
-	if (s && arrays_stop(d, s, on_done, call, why)) {
+	s = admin_array(d, call, request);
+	if (s && arrays_stop(d, s, admin_done, call, why)) {
+		admin_refuse(call, "%s", why);
+	}
+}
+
+/* ---- members ------------------------------------------------------------------------------- */
+
+/* The path in the request's member of that name; NULL: it is missing, and that has been said. */
+static const char *path_of(struct admin_call *call, const json_t *request, const char *key)
+{
+	const char *path = json_string_value(json_object_get(request, key));
+
+	if (!path || !path[0]) {
+		admin_refuse(call, "\"%s\" is missing: the path of a device", key);
+		return NULL;
+	}
+	return path;
+}
+
+static void member_command(struct daemon *d, struct admin_call *call, const json_t *request,
+			   enum raid_cmd_op op)
+{
+	struct served *s = admin_array(d, call, request);
+	const char *member = s ? path_of(call, request, "member") : NULL;
+	const char *with = json_string_value(json_object_get(request, "with"));
+	char why[RAID_WHY_BYTES];
+
+	if (member && command_member(d, s, op, member, op == RAID_CMD_REPLACE ? with : NULL,
+				     admin_done, call, why)) {
 		admin_refuse(call, "%s", why);
 	}
 }
 
 static void command_fail(struct daemon *d, struct admin_call *call, const json_t *request)
 {
-	const char *member = json_string_value(json_object_get(request, "member"));
-	struct served *s = named_array(d, call, request);
+	member_command(d, call, request, RAID_CMD_FAIL);
+}
+
+static void command_remove(struct daemon *d, struct admin_call *call, const json_t *request)
+{
+	member_command(d, call, request, RAID_CMD_REMOVE);
+}
+
+static void command_replace(struct daemon *d, struct admin_call *call, const json_t *request)
+{
+	member_command(d, call, request, RAID_CMD_REPLACE);
+}
+
+static void add(struct daemon *d, struct admin_call *call, const json_t *request, bool readd_only)
+{
+	const struct command_add opt = {
+		.readd_only = readd_only,
+		.force = !readd_only && json_is_true(json_object_get(request, "force")),
+		.write_mostly = json_is_true(json_object_get(request, "write-mostly")),
+		.failfast = json_is_true(json_object_get(request, "failfast")),
+	};
+	struct served *s = admin_array(d, call, request);
+	const char *path = s ? path_of(call, request, "member") : NULL;
 	char why[RAID_WHY_BYTES];
 
-	if (!s) {
-		return;
-	}
-	if (!member) {
-		admin_refuse(call, "\"member\" is missing: the path of a member");
-	} else if (arrays_fail(d, s, member, on_done, call, why)) {
+	if (path && command_add(d, s, path, &opt, admin_done, call, why)) {
 		admin_refuse(call, "%s", why);
 	}
 }
 
+static void command_add_device(struct daemon *d, struct admin_call *call, const json_t *request)
+{
+	add(d, call, request, false);
+}
+
+static void command_readd(struct daemon *d, struct admin_call *call, const json_t *request)
+{
+	add(d, call, request, true);
+}
+
+/* ---- the whole array ----------------------------------------------------------------------- */
+
+static void array_command(struct daemon *d, struct admin_call *call, struct served *s,
+			  const struct raid_cmd *cmd)
+{
+	char why[RAID_WHY_BYTES];
+
+	if (command_array(d, s, cmd, admin_done, call, why)) {
+		admin_refuse(call, "%s", why);
+	}
+}
+
+/* Check, repair, or an end of either. What runs already is not begun again. */
+static void command_sync(struct daemon *d, struct admin_call *call, const json_t *request)
+{
+	static const struct {
+		const char *name;
+		enum raid_sync_action action;
+	} words[] = {
+		{"check", RAID_SYNC_CHECK}, {"repair", RAID_SYNC_REPAIR}, {"idle", RAID_SYNC_IDLE}};
+	const char *word = json_string_value(json_object_get(request, "action"));
+	struct served *s = admin_array(d, call, request);
+	struct raid_status *st;
+
+	if (!s) {
+		return;
+	}
+	for (size_t i = 0; word && i < sizeof words / sizeof words[0]; i++) {
+		const struct raid_cmd cmd = {.op = RAID_CMD_SYNC, .sync = words[i].action};
+
+		if (strcmp(word, words[i].name) != 0) {
+			continue;
+		}
+		st = s->state == SERVED_RUNNING ? calloc(1, sizeof *st) : NULL;
+		if (st) {
+			loop_array_status(s->ai, st);
+		}
+		if (st && cmd.sync == st->sync.action) {
+			char note[64];
+
+			snprintf(note, sizeof note,
+				 cmd.sync == RAID_SYNC_IDLE ? "nothing is under way"
+							    : "a %s is under way already",
+				 word);
+			admin_done(call, 0, note);
+		} else {
+			array_command(d, call, s, &cmd);
+		}
+		free(st);
+		return;
+	}
+	admin_refuse(call, "\"action\" is check, repair or idle");
+}
+
+/* What the request does not say stays. */
+static void command_sync_speed(struct daemon *d, struct admin_call *call, const json_t *request)
+{
+	const json_t *min = json_object_get(request, "min_bps");
+	const json_t *max = json_object_get(request, "max_bps");
+	struct served *s = admin_array(d, call, request);
+	struct raid_cmd cmd = {.op = RAID_CMD_SYNC_SPEED};
+	struct raid_status *st;
+
+	if (!s) {
+		return;
+	}
+	if ((min && (!json_is_integer(min) || json_integer_value(min) < 0)) ||
+	    (max && (!json_is_integer(max) || json_integer_value(max) < 0))) {
+		admin_refuse(call, "\"min_bps\" and \"max_bps\" are bytes a second");
+		return;
+	}
+	st = s->state == SERVED_RUNNING ? calloc(1, sizeof *st) : NULL;
+	if (!st) {
+		admin_refuse(call, "array '%s' is being stopped, or memory is short", s->ai->name);
+		return;
+	}
+	loop_array_status(s->ai, st);
+	cmd.min_bps = min ? (uint64_t)json_integer_value(min) : st->sync.min_bps;
+	cmd.max_bps = max ? (uint64_t)json_integer_value(max) : st->sync.max_bps;
+	free(st);
+	if (cmd.max_bps && cmd.min_bps > cmd.max_bps) {
+		admin_refuse(call, "the least speed, %llu, is more than the most, %llu",
+			     (unsigned long long)cmd.min_bps, (unsigned long long)cmd.max_bps);
+		return;
+	}
+	array_command(d, call, s, &cmd);
+}
+
+static void command_bitmap(struct daemon *d, struct admin_call *call, const json_t *request)
+{
+	const char *word = json_string_value(json_object_get(request, "action"));
+	const json_t *chunk = json_object_get(request, "chunk_bytes");
+	struct served *s = admin_array(d, call, request);
+	struct raid_cmd cmd = {0};
+
+	if (!s) {
+		return;
+	}
+	if (!word || (strcmp(word, "add") != 0 && strcmp(word, "remove") != 0)) {
+		admin_refuse(call, "\"action\" is add or remove");
+		return;
+	}
+	if (chunk && (!json_is_integer(chunk) || json_integer_value(chunk) <= 0 ||
+		      json_integer_value(chunk) > UINT32_MAX)) {
+		admin_refuse(call, "\"chunk_bytes\" is no size of a bitmap's chunk");
+		return;
+	}
+	cmd.op = strcmp(word, "add") ? RAID_CMD_BITMAP_REMOVE : RAID_CMD_BITMAP_ADD;
+	cmd.bitmap_chunk_bytes = chunk ? (uint32_t)json_integer_value(chunk) : 0;
+	array_command(d, call, s, &cmd);
+}
+
 /* Every invariant of the engine, of one array or all. */
-static void command_check(struct daemon *d, struct admin_call *call, const json_t *request)
+static void command_self_check(struct daemon *d, struct admin_call *call, const json_t *request)
 {
 	const json_t *named = json_object_get(request, "array");
-	struct served *only = named ? named_array(d, call, request) : NULL;
+	struct served *only = named ? admin_array(d, call, request) : NULL;
 
 	if (named && !only) {
 		return;
@@ -263,7 +274,7 @@ static void command_check(struct daemon *d, struct admin_call *call, const json_
 			return;
 		}
 	}
-	admin_answer(call, ok());
+	admin_answer(call, admin_ok());
 }
 
 static int take_members(struct config_array *a, const json_t *list)
@@ -288,6 +299,7 @@ static int fill_array(struct config_array *a, const json_t *request, char why[RA
 	const json_t *members = json_object_get(request, "members");
 	const char *uuid = json_string_value(json_object_get(request, "uuid"));
 	const char *layout = json_string_value(json_object_get(request, "raid0-layout"));
+	const char *group = json_string_value(json_object_get(request, "spare-group"));
 	uint32_t raid0_layout = GEO_RAID0_UNKNOWN;
 
 	/* Without members those block devices that carry the UUID. */
@@ -299,6 +311,9 @@ static int fill_array(struct config_array *a, const json_t *request, char why[RA
 	}
 	if (layout && geo_layout_parse(RAID_LEVEL_0, layout, &raid0_layout)) {
 		return why_set(why, -EINVAL, "\"raid0-layout\" is original or alternate");
+	}
+	if (group && config_set_text(&a->spare_group, group)) {
+		return why_set(why, -ENOMEM, "out of memory");
 	}
 	a->have_uuid = uuid != NULL;
 	a->raid0_layout = (enum geo_raid0_layout)raid0_layout;
@@ -328,7 +343,7 @@ static void command_assemble(struct daemon *d, struct admin_call *call, const js
 	a = config_add_array(&scratch, name);
 	err = a ? fill_array(a, request, why) : -ENOMEM;
 	if (!err) {
-		err = arrays_start(d, a, on_done, call, why);
+		err = arrays_start(d, a, admin_done, call, why);
 		scratch.arrays = 0; /* taken over */
 	}
 	config_release(&scratch);
@@ -341,8 +356,13 @@ static const struct {
 	const char *name;
 	void (*run)(struct daemon *d, struct admin_call *call, const json_t *request);
 } commands[] = {
-	{"status", command_status},   {"stop", command_stop},	      {"fail", command_fail},
-	{"check", command_check},     {"assemble", command_assemble}, {"ping", command_ping},
+	{"add", command_add_device},  {"assemble", command_assemble},
+	{"bitmap", command_bitmap},   {"fail", command_fail},
+	{"monitor", admin_monitor},   {"ping", command_ping},
+	{"re-add", command_readd},    {"remove", command_remove},
+	{"replace", command_replace}, {"self-check", command_self_check},
+	{"status", admin_status},     {"stop", command_stop},
+	{"sync", command_sync},	      {"sync-speed", command_sync_speed},
 	{"version", command_version},
 };
 

@@ -320,13 +320,14 @@ int array_open(const struct array_spec *spec, struct array_instance **out, char 
 	if (ai) {
 		ai->name = strdup(spec->name);
 		ai->assembly = calloc(1, sizeof *ai->assembly);
-		ai->member = calloc(spec->paths, sizeof *ai->member);
+		/* others may come while it runs */
+		ai->member = calloc(RAID_MEMBERS_MAX, sizeof *ai->member);
 	}
 	if (!ai || !cand || !ai->name || !ai->assembly || !ai->member) {
 		rc = why_set(why, -ENOMEM, "out of memory");
 	} else {
 		ai->members = spec->paths;
-		for (uint32_t i = 0; i < ai->members; i++) {
+		for (uint32_t i = 0; i < RAID_MEMBERS_MAX; i++) {
 			ai->member[i].fd = -1;
 		}
 		rc = spec->build ? open_built(ai, spec, cand, why)

@@ -42,11 +42,18 @@ static void strings_free(char **item, uint32_t count)
 	free(item);
 }
 
+void config_array_release(struct config_array *a)
+{
+	free(a->name);
+	strings_free(a->member, a->members);
+	strings_free(a->spare, a->spares);
+	free(a->spare_group);
+}
+
 void config_release(struct config *c)
 {
 	for (uint32_t i = 0; i < c->arrays; i++) {
-		free(c->array[i].name);
-		strings_free(c->array[i].member, c->array[i].members);
+		config_array_release(&c->array[i]);
 	}
 	for (uint32_t i = 0; i < c->exports; i++) {
 		free(c->export[i].name);
@@ -125,6 +132,11 @@ static int add_string(char ***list, uint32_t *count, const char *text)
 int config_add_member(struct config_array *a, const char *path)
 {
 	return add_string(&a->member, &a->members, path);
+}
+
+int config_add_spare(struct config_array *a, const char *path)
+{
+	return add_string(&a->spare, &a->spares, path);
 }
 
 int config_add_rule(struct config_export *e, const struct access_rule *rule)
@@ -270,6 +282,25 @@ int config_check_name(const char *name, char why[RAID_WHY_BYTES])
 
 /* ---- the whole ----------------------------------------------------------------------------- */
 
+/* What an array is to do while it runs. */
+static int check_wishes(const struct config *c, const struct config_array *a,
+			char why[RAID_WHY_BYTES])
+{
+	const struct raid_limits *l = &c->limits.raid;
+	uint64_t min_bps = a->sync_min_bps ? a->sync_min_bps : l->sync_min_bps;
+	uint64_t max_bps = a->sync_max_bps ? a->sync_max_bps : l->sync_max_bps;
+
+	if ((a->spares || a->spare_group) && (a->build || a->read_only)) {
+		return why_set(why, -EINVAL,
+			       "array '%s' is %s: it takes no spares and has no spare-group",
+			       a->name, a->build ? "without metadata" : "read-only");
+	}
+	if (max_bps && min_bps > max_bps) {
+		return why_set(why, -EINVAL, "array '%s': sync-min is more than sync-max", a->name);
+	}
+	return 0;
+}
+
 static int check_array(const struct config *c, uint32_t index, char why[RAID_WHY_BYTES])
 {
 	const struct config_array *a = &c->array[index];
@@ -293,13 +324,15 @@ static int check_array(const struct config *c, uint32_t index, char why[RAID_WHY
 			return why_set(why, -EINVAL, "two arrays are named '%s'", a->name);
 		}
 	}
-	for (uint32_t i = 0; i < a->members; i++) {
-		if (!a->member[i][0]) {
+	for (uint32_t i = 0; i < a->members + a->spares; i++) {
+		const char *path = i < a->members ? a->member[i] : a->spare[i - a->members];
+
+		if (!path[0]) {
 			return why_set(why, -EINVAL, "array '%s' has a member without a name",
 				       a->name);
 		}
 	}
-	return 0;
+	return check_wishes(c, a, why);
 }
 
 static bool array_known(const struct config *c, const char *name)

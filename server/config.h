@@ -40,6 +40,11 @@ struct config_array {
 	enum device_direct direct;
 	enum geo_raid0_layout raid0_layout;
 
+	char **spare; /* devices that become spares of it, whatever is on them or not */
+	uint32_t spares;
+	char *spare_group; /* arrays of one group share their spares; NULL: none */
+	uint64_t sync_min_bps, sync_max_bps; /* 0: as config_limits say */
+
 	/* Members without superblocks, as mdadm --build. */
 	bool build;
 	enum raid_level level;
@@ -93,8 +98,12 @@ void config_release(struct config *c);
 struct config_array *config_add_array(struct config *c, const char *name);
 struct config_export *config_add_export(struct config *c, const char *name, const char *array);
 
+/* What a holds, not a itself. */
+void config_array_release(struct config_array *a);
+
 /* 0 or -ENOMEM. */
 int config_add_member(struct config_array *a, const char *path);
+int config_add_spare(struct config_array *a, const char *path);
 int config_add_rule(struct config_export *e, const struct access_rule *rule);
 int config_add_listen(struct config *c, const char *address);
 int config_set_text(char **field, const char *text);

@@ -79,6 +79,12 @@ static const struct row limits_rows[] = {
 	 1 << 20},
 	{"read-errors-window-s", KIND_NUMBER,
 	 offsetof(struct config_limits, raid.read_errors_window_s), 1, YEAR_S},
+	{"members-extra", KIND_NUMBER, offsetof(struct config_limits, raid.members_extra), 0,
+	 RAID_MEMBERS_MAX},
+	{"sync-min", KIND_SIZE, offsetof(struct config_limits, raid.sync_min_bps), 0, 0},
+	{"sync-max", KIND_SIZE, offsetof(struct config_limits, raid.sync_max_bps), 0, 0},
+	{"sync-target-ms", KIND_NUMBER, offsetof(struct config_limits, raid.sync_target_ms), 1,
+	 HOUR_MS},
 	{NULL, KIND_TEXT, 0, 0, 0},
 };
 
@@ -87,6 +93,10 @@ static const struct row array_rows[] = {
 	{"uuid", KIND_UUID, offsetof(struct config_array, uuid), 0, 0},
 	{"read-only", KIND_BOOL, offsetof(struct config_array, read_only), 0, 0},
 	{"force", KIND_BOOL, offsetof(struct config_array, force), 0, 0},
+	{"spares", KIND_LIST, 0, 0, 0},
+	{"spare-group", KIND_NAME, offsetof(struct config_array, spare_group), 0, 0},
+	{"sync-min", KIND_SIZE, offsetof(struct config_array, sync_min_bps), 0, 0},
+	{"sync-max", KIND_SIZE, offsetof(struct config_array, sync_max_bps), 0, 0},
 	{"direct", KIND_DIRECT, offsetof(struct config_array, direct), 0, 0},
 	{"raid0-layout", KIND_RAID0_LAYOUT, offsetof(struct config_array, raid0_layout), 0, 0},
 	{"build", KIND_LEVEL, offsetof(struct config_array, level), 0, 0},
@@ -108,8 +118,9 @@ static const struct row export_rows[] = {
 	{NULL, KIND_TEXT, 0, 0, 0},
 };
 
-enum { ROWS_MAX = 16 };
+enum { ROWS_MAX = 20 };
 STATIC_CHECK(sizeof limits_rows / sizeof limits_rows[0] <= ROWS_MAX, "options fit");
+STATIC_CHECK(sizeof array_rows / sizeof array_rows[0] <= ROWS_MAX, "options fit");
 
 /* ---- errors -------------------------------------------------------------------------------- */
 
@@ -342,6 +353,11 @@ static int take_array(struct config *c, cfg_t *cfg, char why[RAID_WHY_BYTES])
 	a->build = cfg_size(cfg, "build") > 0;
 	for (unsigned int i = 0; i < cfg_size(cfg, "members"); i++) {
 		if (config_add_member(a, cfg_getnstr(cfg, "members", i))) {
+			return -ENOMEM;
+		}
+	}
+	for (unsigned int i = 0; i < cfg_size(cfg, "spares"); i++) {
+		if (config_add_spare(a, cfg_getnstr(cfg, "spares", i))) {
 			return -ENOMEM;
 		}
 	}

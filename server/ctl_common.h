@@ -29,8 +29,19 @@ int ctl_examine(int argc, char **argv);
 int ctl_assemble(int argc, char **argv);
 int ctl_status(int argc, char **argv);
 int ctl_stop(int argc, char **argv);
+int ctl_add(int argc, char **argv);
+int ctl_readd(int argc, char **argv);
+int ctl_remove(int argc, char **argv);
 int ctl_fail(int argc, char **argv);
+int ctl_replace(int argc, char **argv);
 int ctl_check(int argc, char **argv);
+int ctl_repair(int argc, char **argv);
+int ctl_idle(int argc, char **argv);
+int ctl_sync_speed(int argc, char **argv);
+int ctl_set_bitmap(int argc, char **argv);
+int ctl_self_check(int argc, char **argv);
+int ctl_wait(int argc, char **argv);
+int ctl_monitor(int argc, char **argv);
 int ctl_claim(int argc, char **argv);
 int ctl_zero_superblock(int argc, char **argv);
 
@@ -135,5 +146,39 @@ json_t *ctl_ask(const char *control_path, json_t *request);
 
 /* True if the answer says ok, else says the error on stderr as a refusal. */
 bool ctl_answer_ok(const json_t *answer);
+
+/* The daemon's status; NULL after saying why there is none. */
+json_t *ctl_ask_status(const char *control_path);
+
+/*
+ * A connection on which more than one line comes. ctl_open() sends the request (and takes its
+ * reference); NULL after saying why not. ctl_next() waits for the next line, as long as it takes
+ * with wait_ms -1; NULL: none came, or not JSON, or the daemon has ended.
+ */
+struct ctl_stream;
+struct ctl_stream *ctl_open(const char *control_path, json_t *request);
+json_t *ctl_next(struct ctl_stream *s, int wait_ms);
+void ctl_close(struct ctl_stream *s);
+
+/* ---- reading answers (ctl_util.c) ------------------------------------------------------------ */
+
+/* Members of an object that may lack them, or have them of another type: "-", 0, false then. */
+const char *ctl_text(const json_t *o, const char *key);
+unsigned long long ctl_number(const json_t *o, const char *key);
+bool ctl_truth(const json_t *o, const char *key);
+
+/* Does an array answer the question whether it is meant? names ends with NULL; none: all are. */
+bool ctl_is_meant(const json_t *array, char *const *names);
+
+/* ---- showing (ctl_detail.c) ------------------------------------------------------------------ */
+
+/* "rebuild: 12.3 %, 98.7 MB/s, 0:12:34 left"; false: nothing is under way or to come. */
+bool ctl_sync_text(const json_t *sync, char buf[64]);
+void ctl_print_detail(const json_t *array);
+
+/* ---- waiting (ctl_wait.c) -------------------------------------------------------------------- */
+
+/* Until no resync, rebuild, check … of these arrays is under way (none named: of all). */
+int ctl_wait_for(const char *control_path, char *const *names);
 
 #endif

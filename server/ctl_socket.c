@@ -57,74 +57,128 @@ static bool send_line(int fd, const char *line)
 	return true;
 }
 
-/* Up to the first newline; allocated. NULL if it does not come. */
-static char *receive_line(int fd)
+struct ctl_stream {
+	int fd;
+	char *buf;
+	size_t have, room;
+	size_t taken; /* of have: the line given out last */
+};
+
+/* Up to the next newline, valid until the next call. NULL if it does not come. */
+static const char *receive_line(struct ctl_stream *s, int wait_ms)
 {
-	size_t have = 0, room = 1 << 16;
-	char *buf = malloc(room);
+	size_t seen = 0;
 
-	while (buf) {
-		struct pollfd p = {.fd = fd, .events = POLLIN};
+	s->have -= s->taken;
+	memmove(s->buf, s->buf + s->taken, s->have);
+	s->taken = 0;
+	for (;;) {
+		char *end = memchr(s->buf + seen, '\n', s->have - seen);
+		struct pollfd p = {.fd = s->fd, .events = POLLIN};
 		ssize_t n;
-		char *end;
 
-		if (have + 1 == room) {
-			char *more = room < ANSWER_MAX_BYTES ? realloc(buf, room * 2) : NULL;
-
-			if (!more) {
-				break;
-			}
-			buf = more;
-			room *= 2;
-		}
-		if (poll(&p, 1, ANSWER_WAIT_MS) <= 0) {
-			break;
-		}
-		n = recv(fd, buf + have, room - have - 1, 0);
-		if (n <= 0) {
-			break;
-		}
-		end = memchr(buf + have, '\n', (size_t)n);
-		have += (size_t)n;
 		if (end) {
 			*end = '\0';
-			return buf;
+			s->taken = (size_t)(end - s->buf) + 1;
+			return s->buf;
 		}
+		seen = s->have;
+		if (s->have == s->room) {
+			char *more =
+				s->room < ANSWER_MAX_BYTES ? realloc(s->buf, s->room * 2) : NULL;
+
+			if (!more) {
+				return NULL;
+			}
+			s->buf = more;
+			s->room *= 2;
+		}
+		if (poll(&p, 1, wait_ms) <= 0) {
+			return NULL;
+		}
+		n = recv(s->fd, s->buf + s->have, s->room - s->have, 0);
+		if (n <= 0) {
+			return NULL;
+		}
+		s->have += (size_t)n;
 	}
-	free(buf);
-	return NULL;
+}
+
+void ctl_close(struct ctl_stream *s)
+{
+	if (s) {
+		if (s->fd >= 0) {
+			close(s->fd);
+		}
+		free(s->buf);
+		free(s);
+	}
+}
+
+struct ctl_stream *ctl_open(const char *control_path, json_t *request)
+{
+	struct ctl_stream *s = calloc(1, sizeof *s);
+	char *text = json_dumps(request, JSON_COMPACT), *whole = NULL;
+
+	json_decref(request);
+	if (s) {
+		s->fd = -1;
+		s->room = 1 << 16;
+		s->buf = malloc(s->room);
+	}
+	if (!s || !s->buf || !text || asprintf(&whole, "%s\n", text) < 0) {
+		free(text);
+		ctl_close(s);
+		ctl_refused("out of memory");
+		return NULL;
+	}
+	s->fd = connect_to(control_path);
+	if (s->fd < 0) {
+		ctl_close(s);
+		s = NULL;
+	} else if (!send_line(s->fd, whole)) { /* in one piece: a daemon may answer and close as
+						  soon as it has the line */
+		shutdown(s->fd, SHUT_WR);      /* what it has said already may still be read */
+	}
+	free(whole);
+	free(text);
+	return s;
+}
+
+json_t *ctl_next(struct ctl_stream *s, int wait_ms)
+{
+	const char *line = receive_line(s, wait_ms);
+	json_error_t error;
+
+	return line ? json_loads(line, 0, &error) : NULL;
 }
 
 json_t *ctl_ask(const char *control_path, json_t *request)
 {
-	char *text = json_dumps(request, JSON_COMPACT), *whole = NULL, *line = NULL;
-	json_t *answer = NULL;
-	json_error_t error;
-	int fd;
+	struct ctl_stream *s = ctl_open(control_path, request);
+	json_t *answer;
 
-	json_decref(request);
-	if (!text || asprintf(&whole, "%s\n", text) < 0) {
-		free(text);
-		ctl_refused("out of memory");
+	if (!s) {
 		return NULL;
 	}
-	fd = connect_to(control_path);
-	if (fd >= 0) {
-		/* in one piece: a daemon may answer and close as soon as it has the line */
-		if (send_line(fd, whole)) {
-			line = receive_line(fd);
-		}
-		answer = line ? json_loads(line, 0, &error) : NULL;
-		if (!json_is_object(answer)) {
-			ctl_refused("nbd-raidd at %s gave no answer", control_path);
-			json_decref(answer);
-			answer = NULL;
-		}
-		close(fd);
+	answer = ctl_next(s, ANSWER_WAIT_MS);
+	ctl_close(s);
+	if (!json_is_object(answer)) {
+		ctl_refused("nbd-raidd at %s gave no answer", control_path);
+		json_decref(answer);
+		answer = NULL;
 	}
-	free(line);
-	free(whole);
-	free(text);
+	return answer;
+}
+
+json_t *ctl_ask_status(const char *control_path)
+{
+	json_t *answer = ctl_ask(control_path, json_pack("{s:s}", "command", "status"));
+
+	if (answer && !ctl_answer_ok(answer)) {
+		json_decref(answer);
+		answer = NULL;
+	}
 	return answer;
 }
 

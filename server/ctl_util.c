@@ -199,3 +199,33 @@ void ctl_print_array_line(const uint8_t uuid[16])
 
 	printf("ARRAY <ignore> UUID=%s\n", sb_uuid_text(uuid, text));
 }
+
+const char *ctl_text(const json_t *o, const char *key)
+{
+	const char *s = json_string_value(json_object_get(o, key));
+
+	return s ? s : "-";
+}
+
+unsigned long long ctl_number(const json_t *o, const char *key)
+{
+	return (unsigned long long)json_integer_value(json_object_get(o, key));
+}
+
+bool ctl_truth(const json_t *o, const char *key)
+{
+	return json_is_true(json_object_get(o, key));
+}
+
+bool ctl_is_meant(const json_t *array, char *const *names)
+{
+	if (!names[0]) {
+		return true;
+	}
+	for (; *names; names++) {
+		if (!strcmp(ctl_text(array, "name"), *names)) {
+			return true;
+		}
+	}
+	return false;
+}

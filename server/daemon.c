@@ -23,8 +23,10 @@
 #include "raid/why.h"
 #include "server/admin.h"
 #include "server/background.h"
+#include "server/daemon_events.h"
 #include "server/daemon_internal.h"
 #include "server/daemon_notice.h"
+#include "server/daemon_spares.h"
 #include "server/log.h"
 #include "server/loop.h"
 #include "server/metrics.h"
@@ -81,70 +83,6 @@ static void on_sessions_changed(void *ctx)
 	if (d->cmd->single && !d->sessions.count) {
 		daemon_stop(d, "the session has ended");
 	}
-}
-
-static enum log_level event_level(enum raid_event_type type)
-{
-	switch (type) {
-	case RAID_EV_DIRTY:
-	case RAID_EV_CLEAN:
-		return LOG_LEVEL_DEBUG;
-	case RAID_EV_READ_REPAIRED:
-	case RAID_EV_MEMBER_GONE:
-	case RAID_EV_MEMBER_ADDED:
-	case RAID_EV_MEMBER_REMOVED:
-	case RAID_EV_SPARE_ACTIVE:
-	case RAID_EV_SYNC_STARTED:
-	case RAID_EV_SYNC_PROGRESS:
-	case RAID_EV_SYNC_FINISHED:
-		return LOG_LEVEL_INFO;
-	case RAID_EV_READ_ERROR:
-	case RAID_EV_WRITE_ERROR:
-	case RAID_EV_DEADLINE:
-	case RAID_EV_SB_ERROR:
-	case RAID_EV_MISMATCH:
-	case RAID_EV_BAD_BLOCK:
-		return LOG_LEVEL_WARNING;
-	case RAID_EV_MEMBER_FAILED:
-	case RAID_EV_LAST_COPY_ERROR:
-	case RAID_EV_FLUSH_LOST:
-	case RAID_EV_READ_ONLY:
-	case RAID_EV_BITMAP_ERROR:
-	case RAID_EV_ROW_INCONSISTENT:
-		break;
-	}
-	return LOG_LEVEL_ERROR;
-}
-
-static bool happens_once(enum raid_event_type type)
-{
-	return type == RAID_EV_MEMBER_FAILED || type == RAID_EV_MEMBER_GONE ||
-	       type == RAID_EV_FLUSH_LOST || type == RAID_EV_READ_ONLY;
-}
-
-static void on_raid_event(void *ctx, const struct array_instance *ai, const struct raid_event *ev)
-{
-	void (*say)(enum log_level level, const char *fmt, ...);
-	char where[96] = "";
-
-	if (ev->len) {
-		snprintf(where, sizeof where, " offset=%llu length=%llu",
-			 (unsigned long long)ev->maddr, (unsigned long long)ev->len);
-	}
-	/* A failing disk can say this often, so it is limited as a hostile peer is; what happens
-	 * once to a member or an array must not drown in it. */
-	say = happens_once(ev->type) ? log_write : log_limited;
-	say(event_level(ev->type), "%s array=%s%s%s%s%s%s%s%s%s", raid_event_name(ev->type),
-	    ai->name, ev->member < ai->members ? " member=" : "",
-	    ev->member < ai->members ? ai->member[ev->member].path : "", where,
-	    ev->err ? " error=\"" : "", ev->err ? strerror(-ev->err) : "", ev->err ? "\"" : "",
-	    ev->why ? ": " : "", ev->why ? ev->why : "");
-}
-
-static void on_events_dropped(void *ctx, uint64_t events)
-{
-	log_limited(LOG_LEVEL_WARNING, "events of arrays were dropped count=%llu",
-		    (unsigned long long)events);
 }
 
 /* ---- starting ------------------------------------------------------------------------------ */
@@ -352,8 +290,8 @@ static int prepare(struct daemon *d, char why[RAID_WHY_BYTES])
 	const struct notices_config nc = {
 		.sessions_max = d->cmd->config.limits.connections,
 		.session_ended = on_session_ended,
-		.raid_event = on_raid_event,
-		.dropped = on_events_dropped,
+		.raid_event = events_raid,
+		.dropped = events_dropped,
 		.ctx = d,
 	};
 	struct notices_config with_base = nc;
@@ -526,6 +464,9 @@ static int start(struct daemon *d, int ready_fd, char why[RAID_WHY_BYTES])
 		return err;
 	}
 	d->state = DAEMON_SERVING;
+	for (uint32_t i = 0; i < d->arrays.count; i++) {
+		spares_array_runs(d, d->arrays.item[i]);
+	}
 	return 0;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Opening, attaching, stopping arrays. The transitions named in the header happen in begin(),
- * fail_done() and stop_done() only. A job's thread touches the array instance and the job's own
- * memory, never the daemon's tables.
+ * Attaching, starting, stopping arrays. The transitions named in the header happen in arrays_stop()
+ * and stop_done() only. A job's thread touches the array instance and the job's own memory, never
+ * the daemon's tables.
  */
 #include "server/daemon_arrays.h"
 
@@ -13,14 +13,15 @@
 
 #include "raid/base/check.h"
 #include "raid/why.h"
+#include "server/admin.h"
 #include "server/array_open.h"
 #include "server/daemon_internal.h"
 #include "server/daemon_job.h"
 #include "server/daemon_notice.h"
+#include "server/daemon_open.h"
+#include "server/daemon_spares.h"
 #include "server/log.h"
 #include "server/loop.h"
-
-enum { LOCK_WAIT_MS = 10000 };
 
 /* ---- the set ------------------------------------------------------------------------------- */
 
@@ -47,7 +48,34 @@ static uint32_t free_index(const struct array_set *set)
 	return index;
 }
 
-static struct served *add(struct array_set *set, struct array_instance *ai)
+struct served *arrays_of(const struct array_set *set, const struct array_instance *ai)
+{
+	for (uint32_t i = 0; i < set->count; i++) {
+		if (set->item[i]->ai == ai) {
+			return set->item[i];
+		}
+	}
+	return NULL;
+}
+
+static enum raid_member_state first_seen(enum asm_verdict verdict)
+{
+	switch (verdict) {
+	case ASM_IN_SYNC:
+		return RAID_MEMBER_IN_SYNC;
+	case ASM_SPARE:
+		return RAID_MEMBER_SPARE;
+	case ASM_RECOVERING:
+		return RAID_MEMBER_REBUILDING;
+	case ASM_REPLACEMENT:
+		return RAID_MEMBER_REPLACEMENT;
+	default:
+		return RAID_MEMBER_ABSENT;
+	}
+}
+
+static struct served *add(struct array_set *set, struct array_instance *ai,
+			  const struct config_array *config)
 {
 	struct served **grown = reallocarray(set->item, set->count + 1, sizeof(struct served *));
 	struct served *s;
@@ -59,6 +87,10 @@ static struct served *add(struct array_set *set, struct array_instance *ai)
 	s = calloc(1, sizeof *s);
 	if (s) {
 		s->ai = ai;
+		s->config = config;
+		for (uint32_t i = 0; i < ai->assembly->members; i++) {
+			s->seen[i] = first_seen(ai->assembly->member[i].verdict);
+		}
 		grown[set->count++] = s;
 	}
 	return s;
@@ -74,6 +106,10 @@ static void drop(struct array_set *set, struct served *s)
 	}
 	exports_release(&s->leaving);
 	array_close(s->ai);
+	if (s->owned) {
+		config_array_release(s->owned);
+		free(s->owned);
+	}
 	free(s);
 }
 
@@ -88,68 +124,19 @@ void arrays_release(struct array_set *set)
 
 /* ---- opening ------------------------------------------------------------------------------- */
 
-static int open_members(const struct config_array *a, char *const *path, uint32_t paths,
-			struct array_instance **out, char why[RAID_WHY_BYTES])
-{
-	struct array_spec spec = {
-		.name = a->name,
-		.path = (const char *const *)path,
-		.paths = paths,
-		.read_only = a->read_only,
-		.force = a->force,
-		.force_write = a->force_write,
-		.device =
-			{
-				.direct = a->direct,
-				.lock_wait_ms = LOCK_WAIT_MS,
-				.volatile_cache = a->volatile_cache,
-			},
-		.have_uuid = a->have_uuid,
-		.raid0_layout = a->raid0_layout,
-		.build = a->build,
-		.level = a->level,
-		.have_layout = a->have_layout,
-		.layout = a->layout,
-		.chunk_bytes = a->chunk_bytes,
-		.offset_bytes = a->offset_bytes,
-	};
-
-	memcpy(spec.uuid, a->uuid, sizeof spec.uuid);
-	return array_open(&spec, out, why);
-}
-
-/* Members are named, or found by the array's UUID. */
-static int open_one(const struct config_array *a, struct array_instance **out,
-		    char why[RAID_WHY_BYTES])
-{
-	char **found;
-	uint32_t count;
-	int err;
-
-	if (a->members) {
-		return open_members(a, a->member, a->members, out, why);
-	}
-	err = device_scan(a->uuid, &found, &count, why);
-	if (!err) {
-		err = open_members(a, found, count, out, why);
-		device_scan_free(found, count);
-	}
-	return err;
-}
-
 int arrays_open(struct array_set *set, const struct config *config, char why[RAID_WHY_BYTES])
 {
 	for (uint32_t i = 0; i < config->arrays; i++) {
 		const struct config_array *a = &config->array[i];
 		struct array_instance *ai;
 		char reason[RAID_WHY_BYTES];
-		int err = open_one(a, &ai, reason);
+		int err = arrays_open_one(a, &ai, reason);
 
 		if (err) {
 			return why_set(why, err, "array '%s': %s", a->name, reason);
 		}
 		ai->index = free_index(set);
-		if (!add(set, ai)) {
+		if (!add(set, ai, a)) {
 			array_close(ai);
 			return why_set(why, -ENOMEM, "out of memory");
 		}
@@ -179,12 +166,21 @@ static void log_array(const struct daemon *d, const struct array_instance *ai)
 	}
 }
 
-static int attach(struct daemon *d, struct array_instance *ai, char why[RAID_WHY_BYTES])
+static int attach(struct daemon *d, const struct served *s, char why[RAID_WHY_BYTES])
 {
+	struct array_instance *ai = s->ai;
 	struct loop *loop = d->loops[ai->index % d->loop_count];
+	struct raid_limits limits = d->cmd->config.limits.raid;
 	char reason[RAID_WHY_BYTES];
-	int err = loop_add_array(loop, ai, &d->cmd->config.limits.raid, reason);
+	int err;
 
+	if (s->config->sync_min_bps) {
+		limits.sync_min_bps = s->config->sync_min_bps;
+	}
+	if (s->config->sync_max_bps) {
+		limits.sync_max_bps = s->config->sync_max_bps;
+	}
+	err = loop_add_array(loop, ai, &limits, reason);
 	return err ? why_set(why, err, "array '%s': %s", ai->name, reason) : 0;
 }
 
@@ -214,7 +210,7 @@ int arrays_attach(struct daemon *d, char why[RAID_WHY_BYTES])
 	const struct config *c = &d->cmd->config;
 
 	for (uint32_t i = 0; i < d->arrays.count; i++) {
-		int err = attach(d, d->arrays.item[i]->ai, why);
+		int err = attach(d, d->arrays.item[i], why);
 
 		if (err) {
 			return err;
@@ -232,117 +228,43 @@ int arrays_attach(struct daemon *d, char why[RAID_WHY_BYTES])
 	return 0;
 }
 
-/* ---- commands at run time ------------------------------------------------------------------ */
+/* ---- commands ------------------------------------------------------------------------------ */
 
-struct command {
-	struct daemon *d;
-	struct served *served; /* fail, stop */
-	arrays_done done;
-	void *ctx;
+static void start_stop(struct stop *c);
 
-	/* start */
-	struct config_array config;
-	struct array_instance *ai;
-
-	/* fail, stop */
-	struct raid_cmd cmd;
-
-	int err;
-	char why[RAID_WHY_BYTES];
-};
-
-static struct command *command_new(struct daemon *d, struct served *s, arrays_done done, void *ctx)
+int served_begin(struct served *s, char why[RAID_WHY_BYTES])
 {
-	struct command *c = calloc(1, sizeof *c);
-
-	if (c) {
-		c->d = d;
-		c->served = s;
-		c->done = done;
-		c->ctx = ctx;
+	if (s->state != SERVED_RUNNING) {
+		return why_set(why, -EBUSY, "array '%s' is being stopped", s->ai->name);
 	}
-	return c;
+	s->commands++;
+	return 0;
 }
 
-static void finish(struct command *c)
+void served_end(struct daemon *d, struct served *s)
 {
-	struct daemon *d = c->d;
+	struct stop *waits = s->stop;
 
-	c->done(c->ctx, c->err, c->why);
-	free(c);
+	CHECK(s->commands);
+	s->commands--;
+	if (waits && !s->commands) {
+		s->stop = NULL;
+		start_stop(waits);
+	}
 	daemon_arrays_changed(d);
 }
 
-/* Only an array that nothing else works on takes a command. */
-static int begin(struct served *s, enum served_state to, char why[RAID_WHY_BYTES])
-{
-	if (s->state != SERVED_RUNNING) {
-		return why_set(why, -EBUSY, "array '%s' is busy with another command", s->ai->name);
-	}
-	s->state = to;
-	return 0;
-}
-
-/* ---- fail ---------------------------------------------------------------------------------- */
-
-static void fail_work(void *arg)
-{
-	struct command *c = arg;
-
-	loop_array_control(c->served->ai, &c->cmd);
-}
-
-static void fail_done(void *arg)
-{
-	struct command *c = arg;
-
-	c->served->state = SERVED_RUNNING;
-	c->err = c->cmd.res;
-	memcpy(c->why, c->cmd.why, sizeof c->why);
-	finish(c);
-}
-
-static int find_member(const struct array_instance *ai, const char *path, uint32_t *out,
-		       char why[RAID_WHY_BYTES])
-{
-	for (uint32_t i = 0; i < ai->members; i++) {
-		if (!strcmp(ai->member[i].path, path)) {
-			*out = i;
-			return 0;
-		}
-	}
-	return why_set(why, -ENOENT, "array '%s' has no member %s", ai->name, path);
-}
-
-int arrays_fail(struct daemon *d, struct served *s, const char *member, arrays_done done, void *ctx,
-		char why[RAID_WHY_BYTES])
-{
-	struct command *c;
-	uint32_t index = 0;
-	int err = find_member(s->ai, member, &index, why);
-
-	if (!err) {
-		err = begin(s, SERVED_BUSY, why);
-	}
-	if (err) {
-		return err;
-	}
-	c = command_new(d, s, done, ctx);
-	err = c ? 0 : -ENOMEM;
-	if (!err) {
-		c->cmd.op = RAID_CMD_FAIL;
-		c->cmd.member = index;
-		err = job_start(d->base, fail_work, fail_done, c);
-	}
-	if (err) {
-		free(c);
-		s->state = SERVED_RUNNING;
-		return why_set(why, err, "%s", strerror(-err));
-	}
-	return 0;
-}
-
 /* ---- stop ---------------------------------------------------------------------------------- */
+
+struct stop {
+	struct daemon *d;
+	struct served *served;
+	arrays_done done;
+	void *ctx;
+	struct raid_cmd cmd;
+	int err;
+	char why[RAID_WHY_BYTES];
+};
 
 static uint32_t elapsed_ms(const struct timespec *since)
 {
@@ -355,7 +277,7 @@ static uint32_t elapsed_ms(const struct timespec *since)
 
 static void stop_work(void *arg)
 {
-	struct command *c = arg;
+	struct stop *c = arg;
 	struct daemon *d = c->d;
 	uint32_t drain_ms = d->cmd->config.limits.drain_ms;
 	struct timespec since;
@@ -371,23 +293,27 @@ static void stop_work(void *arg)
 
 static void close_work(void *arg)
 {
-	struct command *c = arg;
+	struct stop *c = arg;
 
 	loop_remove_array(c->served->ai);
 }
 
 static void close_done(void *arg)
 {
-	struct command *c = arg;
+	struct stop *c = arg;
+	struct daemon *d = c->d;
 
-	notices_deliver(c->d->notices); /* they point to what is freed now */
-	drop(&c->d->arrays, c->served);
-	finish(c);
+	notices_deliver(d->notices); /* they point to what is freed now */
+	admin_monitor_say(d, "DeviceDisappeared", c->served->ai->name, NULL);
+	drop(&d->arrays, c->served);
+	c->done(c->ctx, c->err, c->why);
+	free(c);
+	daemon_arrays_changed(d);
 }
 
 static void stop_done(void *arg)
 {
-	struct command *c = arg;
+	struct stop *c = arg;
 	const char *name = c->served->ai->name;
 
 	c->err = c->cmd.res;
@@ -400,10 +326,12 @@ static void stop_done(void *arg)
 		log_info("array stopped array=%s", name);
 	}
 	c->served->state = SERVED_CLOSING;
-	if (job_start(c->d->base, close_work, close_done, c)) {
-		close_work(c);
-		close_done(c);
-	}
+	job_run(c->d->base, close_work, close_done, c);
+}
+
+static void start_stop(struct stop *c)
+{
+	job_run(c->d->base, stop_work, stop_done, c);
 }
 
 bool arrays_log_hung(const struct array_set *set)
@@ -423,7 +351,7 @@ bool arrays_log_hung(const struct array_set *set)
 		}
 		loop_array_status(s->ai, st);
 		for (uint32_t m = 0; m < st->members && m < s->ai->members; m++) {
-			if (st->member[m].in_flight) {
+			if (st->member[m].in_flight && s->ai->member[m].path) {
 				log_error("array does not stop array=%s: member %s does not answer "
 					  "%u requests; it is not marked clean",
 					  s->ai->name, s->ai->member[m].path,
@@ -457,84 +385,119 @@ static int withdraw_exports(struct daemon *d, struct served *s)
 int arrays_stop(struct daemon *d, struct served *s, arrays_done done, void *ctx,
 		char why[RAID_WHY_BYTES])
 {
-	int err = begin(s, SERVED_STOPPING, why);
-	struct command *c;
+	struct stop *c;
+	int err;
 
-	if (err) {
-		return err;
+	if (s->state != SERVED_RUNNING) {
+		return why_set(why, -EBUSY, "array '%s' is being stopped", s->ai->name);
 	}
-	c = command_new(d, s, done, ctx);
+	c = calloc(1, sizeof *c);
 	err = c ? withdraw_exports(d, s) : -ENOMEM;
-	if (!err) {
-		c->cmd.op = RAID_CMD_STOP;
-		err = job_start(d->base, stop_work, stop_done, c);
-	}
 	if (err) {
 		free(c);
-		s->state = SERVED_RUNNING;
 		return why_set(why, err, "%s", strerror(-err));
+	}
+	*c = (struct stop){.d = d, .served = s, .done = done, .ctx = ctx};
+	c->cmd.op = RAID_CMD_STOP;
+	s->state = SERVED_STOPPING;
+	if (s->commands) {
+		s->stop = c;
+	} else {
+		start_stop(c);
 	}
 	return 0;
 }
 
 /* ---- start --------------------------------------------------------------------------------- */
 
+struct start {
+	struct daemon *d;
+	arrays_done done;
+	void *ctx;
+	struct config_array *config;
+	struct array_instance *ai;
+	int err;
+	char why[RAID_WHY_BYTES];
+};
+
 static void start_work(void *arg)
 {
-	struct command *c = arg;
+	struct start *c = arg;
 
-	c->err = open_one(&c->config, &c->ai, c->why);
+	c->err = arrays_open_one(c->config, &c->ai, c->why);
 }
 
-static void config_array_release(struct config_array *a)
+static void start_free(struct start *c)
 {
-	for (uint32_t i = 0; i < a->members; i++) {
-		free(a->member[i]);
+	if (c->config) {
+		config_array_release(c->config);
+		free(c->config);
 	}
-	free(a->member);
-	free(a->name);
+	free(c);
+}
+
+/* The array is open: serve it. */
+static struct served *take_up(struct start *c)
+{
+	struct daemon *d = c->d;
+	const struct config_export export = {.name = c->config->name};
+	struct served *s;
+
+	c->ai->index = free_index(&d->arrays);
+	s = add(&d->arrays, c->ai, c->config);
+	if (!s) {
+		array_close(c->ai);
+		c->err = why_set(c->why, -ENOMEM, "out of memory");
+		return NULL;
+	}
+	s->owned = c->config;
+	c->config = NULL;
+	c->err = attach(d, s, c->why);
+	if (c->err) {
+		drop(&d->arrays, s);
+		return NULL;
+	}
+	log_array(d, s->ai);
+	c->err = add_export(d, s->ai, &export, c->why);
+	if (c->err) {
+		/* It runs, but nobody can reach it: stop is the way out. */
+		log_error("array=%s: %s", s->ai->name, c->why);
+	}
+	return s;
 }
 
 static void start_done(void *arg)
 {
-	struct command *c = arg;
+	struct start *c = arg;
 	struct daemon *d = c->d;
-	const struct config_export export = {.name = c->config.name};
-	struct served *s = NULL;
+	struct served *s = c->err ? NULL : take_up(c);
 
 	d->arrays.starting--;
-	if (!c->err) {
-		c->ai->index = free_index(&d->arrays);
-		s = add(&d->arrays, c->ai);
-		c->err = s ? attach(d, c->ai, c->why) : why_set(c->why, -ENOMEM, "out of memory");
+	if (s) {
+		admin_monitor_new_array(d, s);
+		spares_array_runs(d, s);
 	}
-	if (!c->err) {
-		log_array(d, c->ai);
-		c->err = add_export(d, c->ai, &export, c->why);
-		if (c->err) {
-			/* It runs, but nobody can reach it: stop is the way out. */
-			log_error("array=%s: %s", c->ai->name, c->why);
-		}
-	} else if (s) {
-		drop(&d->arrays, s);
-	} else {
-		array_close(c->ai);
-	}
-	config_array_release(&c->config);
-	finish(c);
+	c->done(c->ctx, c->err, c->why);
+	start_free(c);
+	daemon_arrays_changed(d);
 }
 
 int arrays_start(struct daemon *d, struct config_array *a, arrays_done done, void *ctx,
 		 char why[RAID_WHY_BYTES])
 {
-	struct command *c = command_new(d, NULL, done, ctx);
-	int err = -ENOMEM;
+	struct start *c = calloc(1, sizeof *c);
+	int err = 0;
 
-	if (!c) {
+	if (c) {
+		*c = (struct start){.d = d, .done = done, .ctx = ctx};
+		c->config = malloc(sizeof *c->config);
+	}
+	if (!c || !c->config) {
 		config_array_release(a);
+		free(c);
 		return why_set(why, -ENOMEM, "out of memory");
 	}
-	c->config = *a;
+	*c->config = *a;
 	if (arrays_find(&d->arrays, a->name) ||
 	    exports_find(&d->exports, a->name, strlen(a->name))) {
 		err = why_set(why, -EEXIST, "an array or export named '%s' is there already",
@@ -546,8 +509,7 @@ int arrays_start(struct daemon *d, struct config_array *a, arrays_done done, voi
 		}
 	}
 	if (err) {
-		config_array_release(&c->config);
-		free(c);
+		start_free(c);
 		return err;
 	}
 	d->arrays.starting++;

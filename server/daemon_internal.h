@@ -50,6 +50,7 @@ struct daemon {
 	uint32_t loop_count, loops_draining;
 
 	struct array_set arrays;
+	bool spare_moves; /* one is on its way between two arrays */
 	struct export_table exports;
 	struct sessions sessions;
 	struct listen_set listeners, control, metrics_listeners;

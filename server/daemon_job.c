@@ -81,3 +81,11 @@ int job_start(struct event_base *base, void (*work)(void *arg), void (*done)(voi
 	}
 	return -err;
 }
+
+void job_run(struct event_base *base, void (*work)(void *arg), void (*done)(void *arg), void *arg)
+{
+	if (job_start(base, work, done, arg)) {
+		work(arg);
+		done(arg);
+	}
+}

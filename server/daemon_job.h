@@ -15,4 +15,7 @@ struct event_base;
  */
 int job_start(struct event_base *base, void (*work)(void *arg), void (*done)(void *arg), void *arg);
 
+/* The same; without memory for a thread both run at once on this one, which then waits. */
+void job_run(struct event_base *base, void (*work)(void *arg), void (*done)(void *arg), void *arg);
+
 #endif

@@ -128,6 +128,17 @@ bool device_same(const char *path_a, const char *path_b)
 	       (S_ISBLK(a.st_mode) && S_ISBLK(b.st_mode) && a.st_rdev == b.st_rdev);
 }
 
+bool device_is(const struct member_dev *dev, const char *path)
+{
+	struct stat a, b;
+
+	if (dev->fd < 0 || fstat(dev->fd, &a) < 0 || stat(path, &b) < 0) {
+		return !strcmp(dev->path, path);
+	}
+	return (a.st_dev == b.st_dev && a.st_ino == b.st_ino) ||
+	       (S_ISBLK(a.st_mode) && S_ISBLK(b.st_mode) && a.st_rdev == b.st_rdev);
+}
+
 /* The name may have been given to another file while we waited for the lock. */
 static bool same_file(const char *path, const struct stat *st)
 {

@@ -74,6 +74,19 @@ void device_grown_candidates(const struct member_dev *dev, uint32_t count,
 int device_scan(const uint8_t uuid[16], char ***paths, uint32_t *count, char why[RAID_WHY_BYTES]);
 void device_scan_free(char **paths, uint32_t count);
 
+/* Of which array does a device carry a superblock? Looked at without a lock. False: of none. */
+bool device_set_uuid(const char *path, uint8_t uuid[16]);
+
+/*
+ * Is the device now at path the one that was opened as dev? A path may name another device by now;
+ * if there is none, or dev is not open, the path itself tells.
+ */
+bool device_is(const struct member_dev *dev, const char *path);
+
+/* Erase md superblocks of all versions, wherever they are on a member that is locked for writing,
+ * and flush. 0 or -errno. */
+int device_wipe_superblocks(const struct member_dev *dev);
+
 /* Whole transfers at a byte offset through a bounce buffer of the right alignment. 0 or -errno. */
 int device_read(const struct member_dev *dev, uint64_t maddr, void *buf, uint32_t len);
 int device_write(const struct member_dev *dev, uint64_t maddr, const void *buf, uint32_t len);

@@ -136,6 +136,28 @@ void device_candidate(const struct member_dev *dev, struct asm_candidate *cand)
 	}
 }
 
+int device_wipe_superblocks(const struct member_dev *dev)
+{
+	static const uint8_t zeroes[SB_BYTES_MAX];
+	uint64_t dev_sectors = dev->props.size_bytes / RAID_SECTOR_BYTES;
+	struct sb_location loc[SB_LOCATIONS_MAX];
+	uint32_t count = sb_locations(dev_sectors, loc);
+	int rc = 0;
+
+	for (uint32_t i = 0; i < count && !rc; i++) {
+		char why[RAID_WHY_BYTES];
+		struct sb sb;
+
+		rc = read_location(dev, loc[i], dev_sectors, &sb, why);
+		if (rc == -ENOENT) {
+			rc = 0; /* nothing that looks like one; damaged ones go too */
+		} else if (rc != -EIO && rc != -ENOMEM) {
+			rc = device_write(dev, location_bytes(loc[i]), zeroes, sizeof zeroes);
+		}
+	}
+	return rc ? rc : device_flush(dev);
+}
+
 bool device_is_absent(int rc)
 {
 	return rc == -ENOENT || rc == -ENXIO || rc == -ENODEV || rc == -EIO;

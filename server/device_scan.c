@@ -66,7 +66,7 @@ static bool stands_for_another(const char *name)
 	return has_entry(name, ".", name, "partition") || has_entry(name, "holders", "dm-", "dev");
 }
 
-static bool carries(const char *path, const uint8_t uuid[16])
+bool device_set_uuid(const char *path, uint8_t uuid[16])
 {
 	const struct device_options look = {
 		.read_only = true, .unlocked = true, .direct = DEVICE_DIRECT_OFF};
@@ -77,11 +77,19 @@ static bool carries(const char *path, const uint8_t uuid[16])
 
 	if (cand && !device_open(path, &look, &dev, why)) {
 		device_candidate(&dev, cand);
-		found = !cand->load_err && !memcmp(cand->sb.set_uuid, uuid, 16);
+		found = !cand->load_err;
+		memcpy(uuid, cand->sb.set_uuid, 16);
 		device_close(&dev);
 	}
 	free(cand);
 	return found;
+}
+
+static bool carries(const char *path, const uint8_t uuid[16])
+{
+	uint8_t its[16];
+
+	return device_set_uuid(path, its) && !memcmp(its, uuid, 16);
 }
 
 void device_scan_free(char **paths, uint32_t count)

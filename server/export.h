@@ -2,7 +2,7 @@
 /*
  * What is served: an *array instance* (the engine's array with its opened members and the loop that
  * owns it) and the *exports* that name it. Built by the control plane before the listeners open;
- * immutable while serving, so both planes read it without locks.
+ * immutable while serving, but for members that come and go, so both planes read it without locks.
  */
 #ifndef SERVER_EXPORT_H
 #define SERVER_EXPORT_H
@@ -28,8 +28,10 @@ struct array_instance {
 	uint8_t *bitmap_bits; /* as raid_config wants them; NULL: all count as set, or no bitmap */
 	struct raid_array *raid;
 	bool read_only;
-	uint32_t members;
-	struct member_dev *member; /* index = raid_io.member = index in assembly->member */
+	/* Of the control plane's thread while the array runs. Place = raid_io.member; those of
+	 * assembly->member come first. path NULL: nobody has the place. */
+	uint32_t members;	   /* the highest place in use + 1 */
+	struct member_dev *member; /* RAID_MEMBERS_MAX */
 	struct loop *loop;	   /* owner; only its thread calls raid_*() */
 	uint32_t index;		   /* dense, for the loops' tables */
 	struct loop_array *plane;  /* the data plane's, from loop_add_array to loop_remove_array */

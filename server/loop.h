@@ -15,6 +15,7 @@
 struct loop;
 struct handoff;
 struct array_instance;
+struct member_dev;
 
 struct loop_config {
 	uint32_t index; /* 0..loops-1 */
@@ -54,6 +55,19 @@ void loop_array_status(struct array_instance *ai, struct raid_status *out);
 
 /* Any thread; blocks until the engine has finished the command. cmd->res is the result. */
 void loop_array_control(struct array_instance *ai, struct raid_cmd *cmd);
+
+/*
+ * RAID_CMD_ADD in two halves, so that the caller knows the device's place before any event names
+ * it: loop_array_add() returns when the engine has taken the command in, loop_add_wait() blocks
+ * until it has finished it, and frees. dev stays open as long as the place is its: until cmd->res
+ * is an error and cmd->member is not the place, or a REMOVE of it has ended. NULL: no memory,
+ * nothing is done.
+ */
+struct loop_add;
+struct loop_add *loop_array_add(struct array_instance *ai, struct raid_cmd *cmd,
+				const struct member_dev *dev);
+uint32_t loop_add_place(const struct loop_add *add); /* UINT32_MAX: none */
+void loop_add_wait(struct loop_add *add);
 
 /* raid_check() on the owning loop; NULL or what is broken. */
 const char *loop_array_check(struct array_instance *ai);

@@ -83,6 +83,25 @@ static int init_link(struct loop_array *a, uint32_t i, const struct raid_limits 
 	return 0;
 }
 
+/* One for every place that the engine may give to a device. */
+static int init_ports(struct loop_array *a)
+{
+	static const struct member_dev nobody = {.fd = -1};
+	int err = 0;
+
+	a->ports = calloc(RAID_MEMBERS_MAX, sizeof *a->ports);
+	if (!a->ports) {
+		return -ENOMEM;
+	}
+	for (uint32_t i = 0; i < RAID_MEMBERS_MAX; i++) {
+		const struct member_dev *dev = i < a->ai->members ? &a->ai->member[i] : &nobody;
+		int one = member_port_init(&a->ports[i], dev, a);
+
+		err = err ? err : one;
+	}
+	return err;
+}
+
 int array_new(struct loop *owner, struct array_instance *ai, const struct raid_limits *limits,
 	      char why[RAID_WHY_BYTES])
 {
@@ -105,12 +124,7 @@ int array_new(struct loop *owner, struct array_instance *ai, const struct raid_l
 		free(a);
 		return err;
 	}
-	a->ports = calloc(ai->members, sizeof *a->ports);
-	a->members = a->ports ? ai->members : 0;
-	err = a->ports ? 0 : -ENOMEM;
-	for (uint32_t i = 0; !err && i < ai->members; i++) {
-		err = member_port_init(&a->ports[i], &ai->member[i], a);
-	}
+	err = init_ports(a);
 	for (uint32_t i = 0; !err && i < loops; i++) {
 		err = init_link(a, i, limits);
 	}
@@ -131,7 +145,7 @@ void array_destroy(struct loop_array *a)
 	a->ai->raid = NULL;
 	a->ai->plane = NULL;
 	raid_destroy(a->raid);
-	for (uint32_t i = 0; i < a->members; i++) {
+	for (uint32_t i = 0; a->ports && i < RAID_MEMBERS_MAX; i++) {
 		member_port_free(&a->ports[i]);
 	}
 	for (uint32_t i = 0; i < a->loops; i++) {
@@ -334,6 +348,44 @@ void array_control(struct loop *l, struct loop_array *a, struct raid_cmd *cmd)
 	raid_control(a->raid, cmd);
 }
 
+uint32_t array_add(struct loop *l, struct loop_array *a, struct raid_cmd *cmd,
+		   const struct member_port *port)
+{
+	cmd->member = UINT32_MAX;
+	array_control(l, a, cmd);
+	if (cmd->member != UINT32_MAX) {
+		struct member_port *p = &a->ports[cmd->member];
+
+		CHECK(cmd->member < RAID_MEMBERS_MAX && p->fd < 0);
+		*p = *port;
+		list_init(&p->waiting);
+	}
+	return cmd->member;
+}
+
+static void clear_port(struct loop_array *a, uint32_t place)
+{
+	static const struct member_dev nobody = {.fd = -1};
+	struct member_port *p = &a->ports[place];
+
+	member_port_free(p);
+	member_port_init(p, &nobody, a);
+}
+
+/* A place that the engine has given up names no device any more. */
+static void answer_command(struct loop *l, struct loop_array *a, struct raid_cmd *cmd)
+{
+	struct mail *m = cmd->user;
+
+	if (cmd->op == RAID_CMD_REMOVE && !cmd->res) {
+		clear_port(a, cmd->member);
+	}
+	if (cmd->op == RAID_CMD_ADD && m->place != UINT32_MAX && cmd->member != m->place) {
+		clear_port(a, m->place);
+	}
+	mail_answer(l, m);
+}
+
 static void pull(struct loop *l, struct loop_array *a)
 {
 	struct raid_event event;
@@ -342,7 +394,7 @@ static void pull(struct loop *l, struct loop_array *a)
 	struct raid_io *io;
 
 	while ((io = raid_next_io(a->raid))) {
-		CHECK(io->member < a->members && a->ports[io->member].fd >= 0);
+		CHECK(io->member < RAID_MEMBERS_MAX && a->ports[io->member].fd >= 0);
 		a->ios++;
 		member_io_start(&l->members, &a->ports[io->member], io);
 	}
@@ -365,7 +417,7 @@ static void pull(struct loop *l, struct loop_array *a)
 		l->config.on_raid_event(l->config.ctx, a->ai, &event);
 	}
 	while ((cmd = raid_next_cmd(a->raid))) {
-		mail_answer(l, cmd->user);
+		answer_command(l, a, cmd);
 	}
 }
 

@@ -56,15 +56,14 @@ struct loop_array {
 	struct loop *owner;
 	struct array_instance *ai;
 	struct raid_array *raid;
-	struct member_port *ports;
-	uint32_t members;
-	bool input;	    /* since the last step */
-	bool abandoned;	    /* removed while a member still holds I/O: its memory stays */
-	uint64_t undone;    /* fragments whose answer, or READ data, is still out */
-	uint64_t unfreed;   /* … that the engine may still name */
-	uint64_t ios;	    /* that the ring has */
-	struct list stops;  /* raid_cmd.link: STOP that waits until undone is 0 */
-	struct mail *leave; /* loop_remove_array() waits */
+	struct member_port *ports; /* RAID_MEMBERS_MAX of them, most without a device */
+	bool input;		   /* since the last step */
+	bool abandoned;		   /* removed while a member still holds I/O: its memory stays */
+	uint64_t undone;	   /* fragments whose answer, or READ data, is still out */
+	uint64_t unfreed;	   /* … that the engine may still name */
+	uint64_t ios;		   /* that the ring has */
+	struct list stops;	   /* raid_cmd.link: STOP that waits until undone is 0 */
+	struct mail *leave;	   /* loop_remove_array() waits */
 	uint32_t loops;
 	struct array_link links[]; /* one for each loop */
 };
@@ -76,6 +75,7 @@ enum mail_kind {
 	MAIL_ADD_ARRAY,
 	MAIL_STATUS,
 	MAIL_CONTROL,
+	MAIL_ADD, /* a command too, answered a first time when the place is known */
 	MAIL_CHECK,
 	MAIL_DRAIN,  /* ai NULL: the whole loop */
 	MAIL_FORGET, /* the sessions' side of an array */
@@ -86,12 +86,15 @@ enum mail_kind {
 struct mail {
 	struct list link;
 	enum mail_kind kind;
-	bool done; /* under the loop's lock */
+	bool done;   /* under the loop's lock */
+	bool placed; /* MAIL_ADD: place is known; likewise */
 	struct handoff handoff;
 	struct loop_array *array;
 	const struct array_instance *ai;
 	struct raid_status *status;
 	struct raid_cmd *cmd;
+	const struct member_port *port; /* MAIL_ADD: of the device that comes */
+	uint32_t place;			/* … where the engine has put it, UINT32_MAX: nowhere */
 	const char *text;
 	uint64_t deadline_ns;
 };
@@ -172,6 +175,9 @@ struct array_link *array_link_for(struct loop *l, const struct array_instance *a
 void array_collect(struct loop *l, struct conn *c); /* a connection's submits and releases */
 void array_forget(struct loop *l, struct loop_array *a);
 void array_control(struct loop *l, struct loop_array *a, struct raid_cmd *cmd);
+/* ADD: returns the place, where *port (copied) now is; UINT32_MAX: none. */
+uint32_t array_add(struct loop *l, struct loop_array *a, struct raid_cmd *cmd,
+		   const struct member_port *port);
 void arrays_result(struct loop *l, const struct member_result *r);
 void arrays_cross(struct loop *l); /* take in what came from other loops */
 void arrays_step(struct loop *l);

@@ -19,21 +19,35 @@ static void post(struct loop *l, struct mail *m)
 	loop_wake(l);
 }
 
+static void wait_for(struct loop *l, const bool *said)
+{
+	pthread_mutex_lock(&l->lock);
+	while (!*said) {
+		pthread_cond_wait(&l->answered, &l->lock);
+	}
+	pthread_mutex_unlock(&l->lock);
+}
+
 static void ask(struct loop *l, struct mail *m)
 {
 	CHECK(l->running && !pthread_equal(pthread_self(), l->thread));
 	post(l, m);
-	pthread_mutex_lock(&l->lock);
-	while (!m->done) {
-		pthread_cond_wait(&l->answered, &l->lock);
-	}
-	pthread_mutex_unlock(&l->lock);
+	wait_for(l, &m->done);
 }
 
 void mail_answer(struct loop *l, struct mail *m)
 {
 	pthread_mutex_lock(&l->lock);
 	m->done = true;
+	pthread_cond_broadcast(&l->answered);
+	pthread_mutex_unlock(&l->lock);
+}
+
+static void say_place(struct loop *l, struct mail *m, uint32_t place)
+{
+	pthread_mutex_lock(&l->lock);
+	m->place = place;
+	m->placed = true;
 	pthread_cond_broadcast(&l->answered);
 	pthread_mutex_unlock(&l->lock);
 }
@@ -57,6 +71,10 @@ static void take(struct loop *l, struct mail *m)
 		m->cmd->user = m;
 		array_control(l, m->array, m->cmd);
 		return; /* answered when the engine has finished it */
+	case MAIL_ADD:
+		m->cmd->user = m;
+		say_place(l, m, array_add(l, m->array, m->cmd, m->port));
+		return;
 	case MAIL_CHECK:
 		m->text = raid_check(m->array->raid);
 		break;
@@ -139,6 +157,44 @@ void loop_array_control(struct array_instance *ai, struct raid_cmd *cmd)
 	struct mail m = {.kind = MAIL_CONTROL, .array = ai->plane, .cmd = cmd};
 
 	ask(ai->loop, &m);
+}
+
+struct loop_add {
+	struct loop *loop;
+	struct member_port port;
+	struct mail mail;
+};
+
+struct loop_add *loop_array_add(struct array_instance *ai, struct raid_cmd *cmd,
+				const struct member_dev *dev)
+{
+	struct loop_add *add = calloc(1, sizeof *add);
+
+	if (!add || member_port_init(&add->port, dev, ai->plane)) {
+		free(add);
+		return NULL;
+	}
+	add->loop = ai->loop;
+	add->mail =
+		(struct mail){.kind = MAIL_ADD, .array = ai->plane, .cmd = cmd, .port = &add->port};
+	CHECK(add->loop->running && !pthread_equal(pthread_self(), add->loop->thread));
+	post(add->loop, &add->mail);
+	wait_for(add->loop, &add->mail.placed);
+	if (add->mail.place == UINT32_MAX) {
+		member_port_free(&add->port); /* nobody has taken it over */
+	}
+	return add;
+}
+
+uint32_t loop_add_place(const struct loop_add *add)
+{
+	return add->mail.place;
+}
+
+void loop_add_wait(struct loop_add *add)
+{
+	wait_for(add->loop, &add->mail.done);
+	free(add);
 }
 
 const char *loop_array_check(struct array_instance *ai)

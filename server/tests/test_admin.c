@@ -141,7 +141,7 @@ static void what_is_missing_is_named(void **state)
 		{"{\"command\":\"stop\"}", "\\\"array\\\" is missing: the name of an array"},
 		{"{\"command\":\"stop\",\"array\":\"x\"}", "no array is named 'x'"},
 		{"{\"command\":\"fail\",\"array\":\"x\"}", "no array is named 'x'"},
-		{"{\"command\":\"check\",\"array\":\"x\"}", "no array is named 'x'"},
+		{"{\"command\":\"self-check\",\"array\":\"x\"}", "no array is named 'x'"},
 		{"{\"command\":\"assemble\"}", "\\\"name\\\" is missing or no name"},
 		{"{\"command\":\"assemble\",\"name\":\"x\"}",
 		 "\\\"members\\\" is missing: a list of paths"},
@@ -174,7 +174,7 @@ static void status_of_a_daemon_without_arrays(void **state)
 	bool closed;
 
 	(void)state;
-	put(fd, "{\"command\":\"status\"}\n{\"command\":\"check\"}\n");
+	put(fd, "{\"command\":\"status\"}\n{\"command\":\"self-check\"}\n");
 	get(fd, &closed);
 	assert_non_null(strstr(answer, "\"arrays\":[],\"exports\":[],\"sessions\":[]"));
 	assert_non_null(strstr(answer, "\n{\"ok\":true}\n"));
