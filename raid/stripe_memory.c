@@ -2,8 +2,8 @@
 /*
  * How many stripes there are, and their memory.
  *
- * Stripes at work take a quarter of what the limits give to buffers, twice: each block as read and
- * as written. As many again are there for each member that may hang and keep what its ios name;
+ * Stripes at work take half of what the limits give to buffers, twice: each block as read and as
+ * written. As many again are there for each member that may hang and keep what its ios name;
  * memory that is never touched costs nothing.
  */
 #include "raid/base/bytes.h"
@@ -30,7 +30,7 @@ void stripe_shape_of(const struct geometry *g, uint32_t chunk_bytes,
 	s->ios = 4 * s->slots; /* two for each slot and each replacement */
 	bytes = (uint64_t)s->slots * s->cell;
 	s->most = (uint32_t)min_u64(STRIPES_MAX,
-				    max_u64(STRIPES_MIN, limits->buffer_bytes / 4 / bytes));
+				    max_u64(STRIPES_MIN, limits->buffer_bytes / 2 / bytes));
 	s->total = s->most * (1 + s->parity);
 }
 
