@@ -156,7 +156,8 @@ static bool list_instead(struct core *c, struct slot *s)
 	char why[RAID_WHY_BYTES];
 
 	if (!block_is_bad(s) || m->state != RAID_MEMBER_IN_SYNC || c->view.read_only ||
-	    (s->owner != SLOT_DATA && s->owner != SLOT_JOB && s->owner != SLOT_SYNC)) {
+	    (s->owner != SLOT_DATA && s->owner != SLOT_JOB && s->owner != SLOT_SYNC &&
+	     s->owner != SLOT_STRIPE)) {
 		return false;
 	}
 	if (!c->view.slot[VIEW_TWIN + m->slot].writes && !is_last(c, m) &&

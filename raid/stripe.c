@@ -65,7 +65,7 @@ struct stripe *stripe_take(struct shard *sh)
 	ss->at_work++;
 	n = st->blocks;
 	list_append(&ss->active, &st->active);
-	st->rows = st->lost = st->undo = st->keep_old = 0;
+	st->rows = st->lost = st->undo = 0;
 	st->frag_count = 0;
 	st->hold = st->fua = st->read_only = st->writes = st->again = false;
 	st->op = RAID_IO_WRITE;
@@ -188,6 +188,12 @@ static void write_done(struct shard *sh, struct stripe *st)
 
 static void start_write(struct shard *sh, struct stripe *st)
 {
+	if (sh->view->broken) {
+		MARK(stripe_broken_before_write);
+		stripe_fail_frags(sh, st, st->rows, -EIO);
+		finish(sh, st);
+		return;
+	}
 	stripe_set_state(st, ST_WRITE);
 	stripe_emit_writes(sh, st);
 	if (!st->pending) {

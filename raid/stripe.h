@@ -182,11 +182,11 @@ struct stripe {
 	uint64_t read_addr, read_len;
 
 	/* decided */
-	bool again; /* a read failed: decide again */
+	uint64_t members_generation; /* of the view it was decided on */
+	bool again;		     /* a read failed: decide again */
 	uint8_t method[STRIPE_SUBS_MAX];
 	stripe_mask lost; /* cannot be done */
 	stripe_mask undo; /* a write failed where the member cannot be failed */
-	stripe_mask keep_old;
 
 	/* by index */
 	stripe_mask touched[RAID_SLOTS_MAX]; /* WRITE: data; READ: wanted */

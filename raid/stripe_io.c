@@ -140,7 +140,6 @@ static void emit_key(struct shard *sh, struct stripe *st, uint32_t key)
 {
 	if (st->todo[key] && !sh->view->slot[gslot_of(st, key)].writes) {
 		MARK(stripe_todo_gone);
-		st->again |= st->state == ST_READ;
 		st->todo[key] = 0;
 	}
 	while (st->todo[key] && st->busy[key] < BUSY_MAX) {
@@ -164,8 +163,23 @@ static void emit_key(struct shard *sh, struct stripe *st, uint32_t key)
 	}
 }
 
+/* Others hold the slots now: what was not read yet is decided again, or not looked at any more. */
+static void forget_reads(struct shard *sh, struct stripe *st)
+{
+	if (st->members_generation == sh->view->members_generation ||
+	    (st->state != ST_READ && st->state != ST_VERIFY)) {
+		return;
+	}
+	MARK(stripe_forget_reads);
+	st->again = st->state == ST_READ;
+	for (uint32_t i = 0; i < st->blocks; i++) {
+		st->todo[i] = 0;
+	}
+}
+
 static bool emit_all(struct shard *sh, struct stripe *st)
 {
+	forget_reads(sh, st);
 	for (uint32_t i = 0; i < st->blocks; i++) {
 		emit_key(sh, st, i);
 		if (st->todo[VIEW_TWIN + i]) {
@@ -220,6 +234,7 @@ bool stripe_emit_verify(struct shard *sh, struct stripe *st)
 		return false;
 	}
 	stripe_set_state(st, ST_VERIFY);
+	st->members_generation = sh->view->members_generation;
 	for (uint32_t i = 0; i < st->blocks; i++) {
 		set_todo(sh, st, i, st->fix[i], false);
 	}
@@ -367,6 +382,10 @@ static void write_back(struct shard *sh, struct stripe *st, struct slot *s)
 	if (!alive(sh, s)) {
 		MARK(stripe_write_member_gone);
 		slot_over(sh, st, s);
+	} else if (!s->res && s->io.op == RAID_IO_WRITE &&
+		   view_wrote_bad(sh->view, s->gslot, s->io.maddr, s->io.len)) {
+		MARK(stripe_wrote_bad);
+		list_append(&sh->ask->wrote_bad, &s->ask);
 	} else if (!s->res) {
 		next_piece(sh, st, s, RAID_IO_WRITE);
 	} else if (s->phase == SLOT_WHOLE) {
@@ -403,10 +422,15 @@ void stripe_io_done(struct shard *sh, struct stripe *st, struct slot *s)
 	}
 }
 
-/* The core has decided about a member that could not keep a block. */
+/* The core has decided about a member that could not keep a block, or has taken one that it kept
+ * off its list. */
 void stripe_judged(struct shard *sh, struct stripe *st, struct slot *s)
 {
-	if (s->verdict == SLOT_LAST_COPY && st->state == ST_UNDO) {
+	if (s->verdict == SLOT_LISTED || s->verdict == SLOT_CLEARED) {
+		next_piece(sh, st, s, s->io.op);
+		return;
+	}
+	if (s->verdict == SLOT_LAST_COPY && st->state == ST_UNDO && alive(sh, s)) {
 		MARK(stripe_undo_write_failed);
 		emit(sh, st, s, RAID_IO_READ, s->sub + (uint32_t)s->off, 1);
 		return;

@@ -289,7 +289,8 @@ void stripe_decide_all(struct shard *sh, struct stripe *st)
 	struct stripe_sub_in in;
 	bool decided = false;
 
-	st->lost = st->keep_old = 0;
+	st->members_generation = sh->view->members_generation;
+	st->lost = 0;
 	for (uint32_t i = 0; i < st->blocks; i++) {
 		st->need[i] = st->write[i] = st->fix[i] = 0;
 	}
@@ -310,7 +311,6 @@ void stripe_decide_all(struct shard *sh, struct stripe *st)
 			}
 			decided = true;
 		}
-		st->keep_old |= in.keep_old ? (stripe_mask)(1u << sub) : 0;
 		take_out(sh, st, sub, &out);
 	}
 }
