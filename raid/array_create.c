@@ -84,7 +84,7 @@ static void lay_out(struct carver *c, const struct shape *s, struct parts *p)
 	p->job_iovs = CARVE(c, struct iovec, SHARD_JOBS);
 	/* Pages from here on: never touched before they are used. */
 	p->sb_pages = carve(c, (uint64_t)s->places * SB_BYTES_MAX, RAID_PAGE_BYTES);
-	p->bad_pages = carve(c, 2 * (uint64_t)s->places * BB_LOG_BYTES, RAID_PAGE_BYTES);
+	p->bad_pages = carve(c, 3 * (uint64_t)s->places * BB_LOG_BYTES, RAID_PAGE_BYTES);
 	p->job_blocks = carve(c, 2ull * SHARD_JOBS * SHARD_BLOCK, RAID_PAGE_BYTES);
 	p->zeroes = carve(c, RAID_FRAGMENT_BYTES + RAID_PAGE_BYTES, RAID_PAGE_BYTES);
 	for (uint32_t i = 0; i < s->kits; i++) {
@@ -370,8 +370,9 @@ static void fill_place(struct raid_array *a, struct parts *p, uint32_t i)
 	m->flush_slot->io.maddr = 0;
 	m->log.slot = private_slot(a, p, PRIVATE_SLOTS * i + 2, SLOT_BAD, i);
 	m->log.slot->io.iovcnt = 1;
-	m->log.page = p->bad_pages + 2 * (uint64_t)i * BB_LOG_BYTES;
+	m->log.page = p->bad_pages + 3 * (uint64_t)i * BB_LOG_BYTES;
 	m->log.disk = m->log.page + BB_LOG_BYTES;
+	m->log.block = m->log.disk + BB_LOG_BYTES;
 }
 
 static void fill_member(struct raid_array *a, const struct raid_config *cfg, uint32_t i)

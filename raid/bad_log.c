@@ -285,7 +285,8 @@ static bool write_next(struct core *c, uint32_t i)
 					    RAID_SECTOR_BYTES +
 				    at;
 		b->slot->io.len = block;
-		b->slot->iov[0] = (struct iovec){.iov_base = b->page + at, .iov_len = block};
+		memcpy(b->block, b->page + at, block);
+		b->slot->iov[0] = (struct iovec){.iov_base = b->block, .iov_len = block};
 		b->retried = false;
 		b->out = true;
 		iop_emit(c->iop, b->slot);

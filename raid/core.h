@@ -29,7 +29,8 @@ enum bad_log_state { BAD_QUIET, BAD_WRITING }; /* bad_log.c */
 struct bad_log {
 	enum bad_log_state state;
 	struct slot *slot;
-	uint8_t *page, *disk; /* as it goes out; as it lies on the member, if that is known */
+	uint8_t *page, *disk; /* as it is to be; as it lies on the member, if that is known */
+	uint8_t *block;	      /* on its way; aligned for any member */
 	bool disk_known;
 	bool announced; /* its superblock is to say that there is a log */
 	bool unusable;	/* it could not be written, and the member could not be failed */

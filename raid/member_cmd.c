@@ -351,6 +351,31 @@ static void removed(struct core *c, struct raid_cmd *cmd)
 		   (struct raid_event){.type = RAID_EV_MEMBER_REMOVED, .member = cmd->member});
 }
 
+/* Superblocks can no longer say it. Then a device is not added either: it goes again. */
+static bool give_up(struct core *c, struct raid_cmd *cmd, int *res)
+{
+	const struct member *m;
+
+	if (cmd->op == RAID_CMD_FAIL) {
+		return true;
+	}
+	*res = why_set(cmd->why, -EIO, "superblocks could not be written");
+	if (cmd->op != RAID_CMD_ADD) {
+		return true;
+	}
+	m = &c->member[cmd->member];
+	if (is_attached(m)) {
+		MARK(member_add_given_up);
+		member_retire(c, cmd->member);
+	}
+	if (m->state == RAID_MEMBER_LEAVING || c->iop->member[cmd->member].in_flight) {
+		return false;
+	}
+	member_place_free(c, cmd->member);
+	cmd->member = UINT32_MAX;
+	return true;
+}
+
 /* Returns whether the command is over; res is its answer. */
 static bool is_over(struct core *c, struct raid_cmd *cmd, int *res)
 {
@@ -359,10 +384,7 @@ static bool is_over(struct core *c, struct raid_cmd *cmd, int *res)
 
 	*res = 0;
 	if (c->view.broken) {
-		*res = cmd->op == RAID_CMD_FAIL
-			       ? 0
-			       : why_set(cmd->why, -EIO, "superblocks could not be written");
-		return true;
+		return give_up(c, cmd, res);
 	}
 	if (meta->failures != meta->failures_durable || meta->changes_durable < cmd->update) {
 		return false;

@@ -148,10 +148,13 @@ bool sync_mirror_place(const struct shard *sh, const struct sync_job *j, uint32_
 	} else {
 		/* Not from the target itself, though it may hold the block already. */
 		tried |= j->op->kind == SYNC_REBUILD ? 1u << own : 0;
-		i = choose_copy(sh, &p, tried, &len);
-		if (i < 0 || len < p.len) {
-			return false;
-		}
+		do {
+			i = choose_copy(sh, &p, tried, &len);
+			if (i < 0) {
+				return false;
+			}
+			tried |= 1u << i;
+		} while (listed(sh, &p.copy[i], p.len)); /* it has a part: perhaps another has all */
 	}
 	out->gslot = p.copy[i].slot;
 	out->maddr = p.copy[i].maddr;

@@ -549,6 +549,29 @@ static void test_newer_device_refused(void **state)
 	free_all(r);
 }
 
+static int fail_superblocks(struct rig *r, struct raid_io *io)
+{
+	return rig_is_sb(io) && io->member == r->arg[0] ? -EIO : 0;
+}
+
+/* Superblocks can no longer say it: the device goes again, its place is free. */
+static void test_add_given_up(void **state)
+{
+	struct rig_shape shape = mirror;
+	struct rig *r;
+	uint32_t i;
+
+	(void)state;
+	shape.missing = 2;
+	r = filled(&shape);
+	r->arg[0] = 0;
+	r->fault = fail_superblocks;
+	assert_int_equal(add(r, NULL, r->disk_bytes, false, &i), -EIO);
+	assert_int_equal(i, UINT32_MAX);
+	assert_int_equal(state_of(r, 1), RAID_MEMBER_ABSENT);
+	free_all(r);
+}
+
 /* REMOVE while an io hangs: refused until it is back, for its memory is still the device's. */
 static void test_remove_waits_for_ios(void **state)
 {
@@ -644,6 +667,7 @@ int main(void)
 		cmocka_unit_test(test_add_too_small),
 		cmocka_unit_test(test_return),
 		cmocka_unit_test(test_newer_device_refused),
+		cmocka_unit_test(test_add_given_up),
 		cmocka_unit_test(test_remove_waits_for_ios),
 		cmocka_unit_test(test_remove_spare),
 		cmocka_unit_test(test_starts_recovering),
