@@ -124,9 +124,10 @@ static bool shape_of(const struct raid_config *cfg, struct shape *s)
 		const struct raid_member_props *p = &cfg->props[i];
 
 		if (attached(&as->member[i])) {
+			/* A spare does not make blocks larger, but it is to be of use. */
+			s->unit = (uint32_t)max_u64(s->unit, p->mem_align);
 			if (as->member[i].verdict != ASM_SPARE) {
-				s->unit = (uint32_t)max_u64(
-					s->unit, max_u64(p->logical_block, p->mem_align));
+				s->unit = (uint32_t)max_u64(s->unit, p->logical_block);
 			}
 			max_io = min_u64(max_io, p->max_io_bytes ? p->max_io_bytes : UINT64_MAX);
 		}

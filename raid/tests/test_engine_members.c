@@ -141,7 +141,9 @@ static void test_spare_with_larger_blocks_stays(void **state)
 
 	(void)state;
 	shape.lbs[2] = 4096;
-	r = rig_new(&shape);
+	r = rig_prepare(&shape);
+	r->props[2].mem_align = 512;
+	rig_create(r);
 	assert_int_equal(rig_command(r, RAID_CMD_FAIL, 1), 0);
 	assert_int_equal(state_of(r, 2), RAID_MEMBER_SPARE);
 	raid_control(r->a, &cmd);
