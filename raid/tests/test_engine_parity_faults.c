@@ -388,6 +388,52 @@ static void test_hung_write_fails_the_member(void **state)
 	rig_free(r);
 }
 
+/* Reads of member 0 wait for arg[0] to become 0; counts those of member 4 while the write is out.
+ */
+static int hold_then_watch(struct rig *r, struct raid_io *io)
+{
+	const struct rig_req *q = (const struct rig_req *)(uintptr_t)r->arg[3];
+
+	r->arg[2] += io->member == 4 && io->op == RAID_IO_READ && !(q->state & 1);
+	return r->arg[0] && io->member == 0 && io->op == RAID_IO_READ ? RIG_HOLD : 0;
+}
+
+/* A stripe has reads out and more to come when the member fails; with a spare another one holds
+ * the slot at once, and has nothing that could be read. */
+static void test_member_fails_while_reads_wait(void **state)
+{
+	(void)state;
+	for (uint32_t spares = 0; spares <= 1; spares++) {
+		struct rig_shape s = {.level = RAID_LEVEL_5,
+				      .layout = 2,
+				      .chunk_sectors = 128,
+				      .slots = 4,
+				      .sectors = 1024,
+				      .max_io = 4096,
+				      .spares = spares};
+		struct rig *r = filled(&s);
+		struct rig_req *q;
+
+		memset(back, 0x77, 60000);
+		q = rig_submit(r, RAID_OP_WRITE, 100, 60000, 0, back);
+		memcpy(data + 100, back, 60000);
+		r->arg[0] = 1;
+		r->arg[3] = (uintptr_t)q;
+		r->fault = hold_then_watch;
+		rig_run(r);
+		assert_int_equal(q->state, 0);
+		assert_int_equal(rig_command(r, RAID_CMD_FAIL, 0), 0);
+		r->arg[0] = 0;
+		rig_run(r);
+		assert_int_equal(r->arg[2], 0);
+		assert_int_equal(rig_finish(r, q), 0);
+		r->fault = NULL;
+		rig_advance_ms(r, 100);
+		holds(r);
+		rig_free(r);
+	}
+}
+
 /* ---- all at once --------------------------------------------------------------------------- */
 
 static int some_reads_fail(struct rig *r, struct raid_io *io)
@@ -431,6 +477,7 @@ int main(void)
 		cmocka_unit_test(test_hung_read_is_answered),
 		cmocka_unit_test(test_hung_read_of_a_write),
 		cmocka_unit_test(test_hung_write_fails_the_member),
+		cmocka_unit_test(test_member_fails_while_reads_wait),
 		cmocka_unit_test(test_storms),
 	};
 
