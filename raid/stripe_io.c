@@ -542,14 +542,13 @@ void stripe_late(struct shard *sh, struct stripe *st, struct slot *s)
 {
 	bool replace = s->counted && st->state == ST_READ;
 
-	if (!s->counted || st->state == ST_UNDO || (replace && !can_do_without(sh, st, s->gslot))) {
-		MARK(stripe_late_needed);
+	if (!s->counted || st->state == ST_UNDO) {
 		iop_stop_waiting(s); /* nothing else could be done about it */
 		return;
 	}
-	if (replace && list_empty(&sh->stripes.free)) {
-		MARK(stripe_late_no_husk);
-		iop_wait_again(sh->iop, s);
+	if (replace && (list_empty(&sh->stripes.free) || !can_do_without(sh, st, s->gslot))) {
+		MARK(stripe_late_needed);
+		iop_wait_again(sh->iop, s); /* others may come back, or husks */
 		return;
 	}
 	events_add(sh->events, (struct raid_event){
