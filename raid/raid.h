@@ -335,6 +335,14 @@ struct raid_member_status {
 	uint64_t recovery_offset; /* bytes that are good; UINT64_MAX: all */
 };
 
+enum { RAID_FINDINGS_MAX = 64 };
+
+/* Where a check or repair found copies, or data and parity, to differ. */
+struct raid_finding {
+	uint64_t at, len; /* as in RAID_EV_MISMATCH */
+	uint32_t member;  /* the wrong one, where redundancy tells; else UINT32_MAX */
+};
+
 struct raid_status {
 	enum raid_array_state state;
 	uint32_t slots, in_sync, members;
@@ -351,6 +359,8 @@ struct raid_status {
 		uint64_t done, total; /* bytes of the component (level 10 resync: of the array) */
 		uint64_t bps, eta_s;  /* now; UINT64_MAX: not known */
 		uint64_t mismatch_sectors; /* of the last or running check or repair */
+		uint32_t findings;	   /* of it; the first are in finding[] */
+		struct raid_finding finding[RAID_FINDINGS_MAX];
 		uint64_t min_bps, max_bps;
 	} sync;
 	struct {

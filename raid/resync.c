@@ -129,19 +129,43 @@ static void tell(struct core *c, enum raid_event_type type, uint64_t len, int er
 			      });
 }
 
+/* Remember a finding; adjacent ones of the same member are one. */
+static void keep_finding(struct resync *s, const struct raid_finding *f)
+{
+	struct raid_finding *last = &s->finding[s->findings - 1];
+
+	if (s->findings && s->findings <= RAID_FINDINGS_MAX && last->member == f->member &&
+	    last->at + last->len == f->at) {
+		last->len += f->len;
+		return;
+	}
+	if (s->findings < RAID_FINDINGS_MAX) {
+		s->finding[s->findings] = *f;
+	}
+	s->findings++;
+}
+
 static void tell_found(struct core *c, const struct sync_op *op)
 {
 	for (uint32_t i = 0; i < op->found_count && i < SYNC_FOUND_MAX; i++) {
-		events_add(c->events,
-			   (struct raid_event){
-				   .type = RAID_EV_MISMATCH,
-				   .member = op->found[i].slot < 0
-						     ? UINT32_MAX
-						     : c->view.slot[op->found[i].slot].member,
-				   .maddr = op->found[i].at,
-				   .len = op->found[i].len,
-				   .why = name(c->resync.action),
-			   });
+		struct raid_finding f = {
+			.at = op->found[i].at,
+			.len = op->found[i].len,
+			.member = op->found[i].slot < 0 ? UINT32_MAX
+							: c->view.slot[op->found[i].slot].member,
+		};
+
+		keep_finding(&c->resync, &f);
+		events_add(c->events, (struct raid_event){
+					      .type = RAID_EV_MISMATCH,
+					      .member = f.member,
+					      .maddr = f.at,
+					      .len = f.len,
+					      .why = name(c->resync.action),
+				      });
+	}
+	if (op->found_count > SYNC_FOUND_MAX) {
+		c->resync.findings += op->found_count - SYNC_FOUND_MAX;
 	}
 }
 
@@ -170,13 +194,14 @@ static void begin(struct core *c, const struct resync_plan *p)
 	s->blocked &= is_scrub(s);
 	s->stuck = false;
 	s->redos = s->redo_tries = s->fifths = 0;
-	s->mark_at_ns = c->now.mono_ns;
+	s->mark_at_ns = c->now.mono_ns + RESYNC_MARK_NS;
 	for (uint32_t k = 0; k < VIEW_SLOTS; k++) {
 		s->target[k] = p->target[k];
 		s->target_member[k] = c->view.slot[k].member;
 	}
 	if (is_scrub(s) && !p->from) {
 		s->mismatch_sectors = 0;
+		s->findings = 0;
 	}
 	c->view.sync_step = (uint32_t)s->step;
 	c->view.sync_done_mask = 0;

@@ -28,6 +28,8 @@
 
 struct core;
 
+#define RESYNC_MARK_NS 30000000000ull /* a checkpoint is made as often */
+
 enum resync_state {
 	RESYNC_OFF,   /* never: no redundancy, or nothing may be written */
 	RESYNC_IDLE,  /* nothing to do */
@@ -92,6 +94,8 @@ struct resync {
 	struct raid_cmd *ending;      /* IDLE: waits for the end */
 	uint64_t scrub_pos;	      /* where an interrupted scrub goes on */
 	uint64_t mismatch_sectors;
+	uint32_t findings; /* of the last or running scrub; the first ones: */
+	struct raid_finding finding[RAID_FINDINGS_MAX];
 	uint32_t fifths; /* of the way, as told by events */
 	struct sync_rate rate;
 };

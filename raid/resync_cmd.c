@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What users ask of the sync machine, what they are told of it, and its invariants. */
 #include <errno.h>
+#include <string.h>
 
 #include "raid/base/bytes.h"
 #include "raid/base/mark.h"
@@ -67,6 +68,8 @@ void resync_status(const struct core *c, struct raid_status *out)
 	out->sync.min_bps = c->limits.sync_min_bps;
 	out->sync.max_bps = c->limits.sync_max_bps;
 	out->sync.mismatch_sectors = s->mismatch_sectors;
+	out->sync.findings = s->findings;
+	memcpy(out->sync.finding, s->finding, sizeof s->finding);
 	out->sync.waiting = resync_waits(c);
 	out->sync.action = s->action;
 	out->sync.bps = out->sync.eta_s = UINT64_MAX;

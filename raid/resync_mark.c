@@ -14,8 +14,6 @@
 #include "raid/base/mark.h"
 #include "raid/core.h"
 
-enum { MARK_EVERY_S = 30 };
-
 bool resync_mark_due(const struct core *c)
 {
 	const struct resync *s = &c->resync;
@@ -31,7 +29,7 @@ void resync_mark_begin(struct core *c, bool last)
 	s->mark_last = last;
 	s->mark_low = s->low;
 	s->mark_round = c->flush.rounds + 1;
-	s->mark_at_ns = c->now.mono_ns + MARK_EVERY_S * 1000000000ull;
+	s->mark_at_ns = c->now.mono_ns + RESYNC_MARK_NS;
 }
 
 static bool flushed(struct core *c)

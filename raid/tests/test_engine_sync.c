@@ -169,6 +169,11 @@ static void test_check_and_repair(void **state)
 		assert_int_equal(sync_event(r, RAID_EV_MISMATCH)->member,
 				 slots == 3 ? 0 : UINT32_MAX);
 		assert_int_equal(sync_event(r, RAID_EV_SYNC_FINISHED)->len, 3);
+		assert_int_equal(sync_status(r).sync.findings, 2);
+		assert_int_equal(sync_status(r).sync.finding[1].at, 65536 + 8192);
+		assert_int_equal(sync_status(r).sync.finding[1].len, 4096);
+		assert_int_equal(sync_status(r).sync.finding[1].member,
+				 slots == 3 ? 0 : UINT32_MAX);
 
 		assert_int_equal(sync_command(r, RAID_SYNC_REPAIR), 0);
 		sync_wait(r);
@@ -179,6 +184,7 @@ static void test_check_and_repair(void **state)
 		assert_int_equal(sync_command(r, RAID_SYNC_CHECK), 0);
 		sync_wait(r);
 		assert_int_equal(sync_status(r).sync.mismatch_sectors, 0);
+		assert_int_equal(sync_status(r).sync.findings, 0);
 		rig_free(r);
 	}
 }
@@ -437,8 +443,9 @@ static void test_flush_before_checkpoint(void **state)
 
 	(void)state;
 	r->fault = sync_hold_flushes;
-	rig_advance_ms(r, 5000);
-	rig_advance_ms(r, 5000);
+	for (uint32_t i = 0; i < 200; i++) {
+		rig_advance_ms(r, 1);
+	}
 	assert_int_equal(r->ios, 2);
 	assert_true(r->io[0]->op == RAID_IO_FLUSH && r->io[1]->op == RAID_IO_FLUSH);
 	assert_true(rig_sb(r, 0).resync_offset == 0);
