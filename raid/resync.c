@@ -198,12 +198,14 @@ static void begin(struct core *c, const struct resync_plan *p)
 	for (uint32_t k = 0; k < VIEW_SLOTS; k++) {
 		s->target[k] = p->target[k];
 		s->target_member[k] = c->view.slot[k].member;
+		c->view.slot[k].filling = p->target[k];
 	}
 	if (is_scrub(s) && !p->from) {
 		s->mismatch_sectors = 0;
 		s->findings = 0;
 	}
 	c->view.sync_step = (uint32_t)s->step;
+	c->view.sync_low = s->low;
 	c->view.sync_done_mask = 0;
 	sync_rate_begin(&s->rate, c->now.mono_ns);
 	set_state(s, RESYNC_OPEN);
@@ -221,13 +223,14 @@ static void members_changed(struct core *c)
 
 	s->generation = c->view.members_generation;
 	for (uint32_t k = 0; k < VIEW_SLOTS; k++) {
-		const struct view_slot *vs = &c->view.slot[k];
+		struct view_slot *vs = &c->view.slot[k];
 
 		had |= s->target[k];
 		if (s->target[k] &&
 		    (!vs->writes || vs->in_sync || vs->member != s->target_member[k])) {
 			MARK(resync_target_gone);
 			s->target[k] = false;
+			vs->filling = false;
 		}
 		any |= s->target[k];
 	}
@@ -257,6 +260,9 @@ static void finish(struct core *c)
 	tell(c, RAID_EV_SYNC_FINISHED, is_scrub(s) ? s->mismatch_sectors : 0, err);
 	set_state(s, RESYNC_IDLE);
 	s->action = RAID_SYNC_IDLE;
+	for (uint32_t k = 0; k < VIEW_SLOTS; k++) {
+		c->view.slot[k].filling = false;
+	}
 	c->view.sync_done_mask = 0;
 	c->view.generation++;
 }
@@ -373,6 +379,7 @@ static void publish(struct core *c)
 					max_u64(c->view.slot[k].good_below, s->low);
 			}
 		}
+		c->view.sync_low = s->low;
 		c->view.sync_done_mask = resync_is_parity(c) ? done_mask(s) : 0;
 	}
 	c->view.generation++;
@@ -443,29 +450,42 @@ static void redo(struct core *c, const struct sync_op *op)
 							  : c->now.mono_ns;
 }
 
-/*
- * Blocks of targets that have no source, blocks that no copy gives: without a place to note them
- * the target cannot be trusted; a resync leaves them as they are, in need of one.
- */
-static void note_lost(struct core *c, const struct sync_op *op)
+/* A target without a block that has no source, and without a place to note it. */
+static void fail_target(struct core *c, uint32_t m, uint64_t maddr, uint64_t len)
+{
+	MARK(resync_target_lost);
+	member_fail(
+		c, m,
+		(struct raid_event){
+			.op = RAID_IO_WRITE,
+			.maddr = maddr,
+			.len = len,
+			.err = -EIO,
+			.why = "a block of it has no readable source, its bad-block log no room",
+		});
+}
+
+/* Blocks of targets without a source go into their bad-block logs. False: not all could. */
+static bool note_lost(struct core *c, const struct sync_op *op)
 {
 	struct resync *s = &c->resync;
+	bool all = op->lost_count <= SYNC_LOST_MAX, noted = all;
 
 	for (uint32_t i = 0; i < op->lost_count && i < SYNC_LOST_MAX; i++) {
-		uint32_t gslot = op->lost[i].gslot;
+		uint32_t gslot = op->lost[i].gslot, m = s->target_member[gslot];
+		uint64_t maddr = op->lost[i].maddr, len = op->lost[i].len;
 
-		if (s->target[gslot] && c->view.slot[gslot].member == s->target_member[gslot]) {
-			MARK(resync_target_lost);
-			member_fail(c, s->target_member[gslot],
-				    (struct raid_event){
-					    .op = RAID_IO_READ,
-					    .maddr = op->lost[i].maddr,
-					    .len = op->lost[i].len,
-					    .err = -EIO,
-					    .why = "a block of it has no readable source",
-				    });
+		if (!s->target[gslot] || c->view.slot[gslot].member != m) {
+			continue;
+		}
+		if (!all || bad_add(c, m, maddr, len)) {
+			fail_target(c, m, maddr, len);
+			noted = false;
+		} else {
+			MARK(resync_lost_listed);
 		}
 	}
+	return noted;
 }
 
 /* Returns whether the order counts as done. */
@@ -483,11 +503,10 @@ static bool judge(struct core *c, const struct sync_op *op)
 	if (!op->res && !op->lost_count) {
 		return true;
 	}
-	s->stuck = true;
 	if (s->kind == SYNC_REBUILD || s->kind == SYNC_COPY) {
-		note_lost(c, op);
-		return false;
+		return note_lost(c, op);
 	}
+	s->stuck = true;
 	if (s->kind == SYNC_RESYNC) {
 		MARK(resync_stuck);
 		intent_mark_needed(c, op->lo, op->hi);

@@ -3,7 +3,8 @@
  * Checkpoints of the sync machine: how far it is, in superblocks, so that a restart goes on there.
  *
  *   NONE -> FLUSH   resync_mark_begin: everything below low must be durable first
- *   FLUSH -> META   a flush round that began after that has ended: the core takes note
+ *   FLUSH -> META   a flush round that began after that has ended, and bad-block logs say what is
+ *                   not there: the core takes note
  *   FLUSH -> NONE   a flush was lost: nothing can be vouched for
  *   META -> NONE    superblocks say so
  *
@@ -93,7 +94,7 @@ bool resync_mark_run(struct core *c)
 		s->mark = MARK_NONE;
 		return true;
 	}
-	if (s->mark == MARK_FLUSH && flushed(c)) {
+	if (s->mark == MARK_FLUSH && flushed(c) && bad_settled(c)) {
 		if (s->kind == SYNC_RESYNC) {
 			note_resync(c, done);
 		} else {

@@ -45,7 +45,7 @@ static void set_state(struct sync_job *j, enum sync_job_state to)
 	j->state = to;
 }
 
-static bool is_parity(const struct shard *sh)
+bool sync_is_parity(const struct shard *sh)
 {
 	enum raid_level level = sh->view->geo->p.level;
 
@@ -57,8 +57,8 @@ static bool place(const struct shard *sh, const struct sync_job *j, uint32_t lan
 {
 	bool write = j->state == SYNC_WRITE || j->state == SYNC_VERIFY;
 
-	return is_parity(sh) ? sync_parity_place(sh, j, lane, block, write, out)
-			     : sync_mirror_place(sh, j, lane, block, write, tried, out);
+	return sync_is_parity(sh) ? sync_parity_place(sh, j, lane, block, write, out)
+				  : sync_mirror_place(sh, j, lane, block, write, tried, out);
 }
 
 uint32_t sync_block_len(const struct sync_job *j, uint32_t block)
@@ -108,7 +108,7 @@ void sync_lost(struct sync_job *j, uint32_t gslot, uint64_t maddr, uint32_t len)
 
 /* ---- the end of an order --------------------------------------------------------------------- */
 
-static void uncount(struct sync_job *j, struct slot *s)
+void sync_uncount(struct sync_job *j, struct slot *s)
 {
 	s->counted = false;
 	j->pending--;
@@ -125,7 +125,7 @@ static void answer(struct shard *sh, struct sync_job *j, int res)
 	list_append(&sh->ask->synced, &j->op->link);
 }
 
-static void drop(struct shard *sh, struct sync_job *j)
+void sync_drop(struct shard *sh, struct sync_job *j)
 {
 	struct sync_op *op = j->op;
 
@@ -137,7 +137,7 @@ static void drop(struct shard *sh, struct sync_job *j)
 
 static void let_go(struct shard *sh, struct sync_job *j)
 {
-	range_remove(is_parity(sh) ? &sh->rows : &sh->ranges, &j->range);
+	range_remove(sync_is_parity(sh) ? &sh->rows : &sh->ranges, &j->range);
 	if (j->counted) {
 		j->counted = false;
 		shard_writes_del(sh);
@@ -146,14 +146,14 @@ static void let_go(struct shard *sh, struct sync_job *j)
 		MARK(sync_hung);
 		set_state(j, SYNC_HUNG);
 	} else {
-		drop(sh, j);
+		sync_drop(sh, j);
 	}
 }
 
 /* ---- ios ------------------------------------------------------------------------------------- */
 
-static uint64_t io_len(const struct shard *sh, const struct sync_job *j, uint32_t block,
-		       const struct sync_place *at)
+uint64_t sync_io_len(const struct shard *sh, const struct sync_job *j, uint32_t block,
+		     const struct sync_place *at)
 {
 	return min_u64(round_up_u64(sync_block_len(j, block), sh->view->unit),
 		       sh->view->slot[at->gslot].end_maddr - at->maddr);
@@ -182,10 +182,10 @@ static struct slot *take_slot(struct shard *sh, struct sync_job *j, const struct
 	return s;
 }
 
-static void put_slot(struct sync_job *j, struct slot *s)
+void sync_put_slot(struct sync_job *j, struct slot *s)
 {
 	if (s->counted) {
-		uncount(j, s);
+		sync_uncount(j, s);
 	}
 	slot_put(s);
 	j->out--;
@@ -223,7 +223,7 @@ struct run {
 static bool issue_parts(struct shard *sh, struct sync_job *j, uint32_t lane, uint32_t block,
 			const struct sync_place *at)
 {
-	uint64_t end = io_len(sh, j, block, at), lo, hi = 0;
+	uint64_t end = sync_io_len(sh, j, block, at), lo, hi = 0;
 
 	MARK(sync_parts);
 	while (sync_mirror_part(sh, j, lane, block, &lo, &hi)) {
@@ -254,10 +254,10 @@ static bool issue_block(struct shard *sh, struct sync_job *j, struct run *run, u
 		sync_add(j, SYNC_LOST, lane, block);
 		return true;
 	}
-	if (!is_parity(sh) && sync_mirror_in_parts(sh, j, block)) {
+	if (!sync_is_parity(sh) && sync_mirror_in_parts(sh, j, block)) {
 		return issue_parts(sh, j, lane, block, &at);
 	}
-	len = io_len(sh, j, block, &at);
+	len = sync_io_len(sh, j, block, &at);
 	open = &run->open[at.gslot];
 	if (!*open || j->single || !goes_on(sh, *open, &at, buf, len)) {
 		if (!j->pool.free_count) {
@@ -275,7 +275,7 @@ static bool issue_block(struct shard *sh, struct sync_job *j, struct run *run, u
 }
 
 /* Emit what WANT says, as far as there are slots. */
-static void issue(struct shard *sh, struct sync_job *j)
+void sync_issue(struct shard *sh, struct sync_job *j)
 {
 	struct run run;
 	bool room = true;
@@ -333,10 +333,10 @@ static void begin_write(struct shard *sh, struct sync_job *j)
 	set_state(j, SYNC_WRITE);
 	j->single = false;
 	j->at = 0;
-	issue(sh, j);
+	sync_issue(sh, j);
 }
 
-static bool find_fix(const struct sync_job *j, uint32_t *lane, uint32_t *block)
+bool sync_find_fix(const struct sync_job *j, uint32_t *lane, uint32_t *block)
 {
 	for (*lane = 0; *lane < j->lanes; ++*lane) {
 		for (*block = 0; *block < j->blocks; ++*block) {
@@ -355,27 +355,27 @@ static bool verify_next(struct shard *sh, struct sync_job *j)
 	uint32_t lane, block;
 	struct slot *s;
 
-	if (!find_fix(j, &lane, &block)) {
+	if (!sync_find_fix(j, &lane, &block)) {
 		return false;
 	}
 	set_state(j, SYNC_VERIFY);
 	CHECK(place(sh, j, lane, block, 0, &at));
 	s = take_slot(sh, j, &at);
-	add_iov(s, j->scratch, io_len(sh, j, block, &at));
+	add_iov(s, j->scratch, sync_io_len(sh, j, block, &at));
 	iop_emit(sh->iop, s);
 	return true;
 }
 
 static void read_done(struct shard *sh, struct sync_job *j)
 {
-	bool more = is_parity(sh) ? sync_parity_decide(sh, j) : sync_mirror_decide(sh, j);
+	bool more = sync_is_parity(sh) ? sync_parity_decide(sh, j) : sync_mirror_decide(sh, j);
 	bool in_sync = j->op->kind == SYNC_CHECK || j->op->kind == SYNC_REPAIR || any(j, SYNC_FIX);
 
 	j->at = 0;
 	if (more) {
 		set_state(j, SYNC_READ);
 		j->single = false;
-		issue(sh, j);
+		sync_issue(sh, j);
 	} else if (!any(j, SYNC_WANT)) {
 		answer(sh, j, 0);
 	} else if (in_sync && !sh->view->write_open) {
@@ -395,7 +395,7 @@ static void read_done(struct shard *sh, struct sync_job *j)
 }
 
 /* Nothing is waited for: what is next? */
-static void advance(struct shard *sh, struct sync_job *j)
+void sync_advance(struct shard *sh, struct sync_job *j)
 {
 	while (!j->pending) {
 		if (j->changed || j->generation != sh->view->members_generation) {
@@ -408,7 +408,7 @@ static void advance(struct shard *sh, struct sync_job *j)
 				answer(sh, j, 0);
 			}
 		} else if (j->at < j->blocks || again(j)) {
-			issue(sh, j);
+			sync_issue(sh, j);
 		} else if (j->state == SYNC_READ) {
 			read_done(sh, j);
 		} else if (!verify_next(sh, j)) {
@@ -437,7 +437,7 @@ static void take(struct shard *sh, struct sync_op *op)
 	j->err = 0;
 	j->blocks = (uint32_t)(round_up_u64(op->hi - op->lo, SYNC_BLOCK) / SYNC_BLOCK);
 	j->words = (j->blocks + 63) / 64;
-	if (is_parity(sh)) {
+	if (sync_is_parity(sh)) {
 		sync_parity_shape(sh, j, &lo, &hi);
 	} else {
 		sync_mirror_shape(sh, j, &lo, &hi);
@@ -446,7 +446,7 @@ static void take(struct shard *sh, struct sync_op *op)
 	CHECK(SYNC_SETS * j->lanes * j->words <= j->bits_words);
 	if (lo >= hi) { /* nothing lies there */
 		answer(sh, j, 0);
-	} else if (range_insert(is_parity(sh) ? &sh->rows : &sh->ranges, &j->range, lo, hi)) {
+	} else if (range_insert(sync_is_parity(sh) ? &sh->rows : &sh->ranges, &j->range, lo, hi)) {
 		sync_granted(sh, j);
 	} else {
 		MARK(sync_wait_rows);
@@ -463,14 +463,14 @@ void sync_granted(struct shard *sh, struct sync_job *j)
 	j->generation = j->op->generation;
 	memset(j->bits, 0, (size_t)SYNC_SETS * j->lanes * j->words * sizeof *j->bits);
 	set_state(j, SYNC_READ);
-	if (is_parity(sh)) {
+	if (sync_is_parity(sh)) {
 		sync_parity_plan(sh, j);
 	} else {
 		sync_mirror_plan(sh, j);
 	}
 	j->at = 0;
-	issue(sh, j);
-	advance(sh, j);
+	sync_issue(sh, j);
+	sync_advance(sh, j);
 }
 
 bool sync_run(struct shard *sh)
@@ -496,242 +496,8 @@ bool sync_run(struct shard *sh)
 			answer(sh, j, -EAGAIN);
 		} else {
 			begin_write(sh, j);
-			advance(sh, j);
+			sync_advance(sh, j);
 		}
 	}
 	return moved;
-}
-
-/* ---- what comes back ------------------------------------------------------------------------- */
-
-static bool there(const struct shard *sh, const struct slot *s)
-{
-	const struct view_slot *vs = &sh->view->slot[s->gslot];
-
-	return vs->member == s->io.member && (vs->in_sync || vs->writes);
-}
-
-static void block_of(const struct sync_job *j, const uint8_t *buf, uint32_t *lane, uint32_t *block)
-{
-	uint64_t n = (uint64_t)(buf - j->memory) / SYNC_BLOCK;
-
-	*lane = (uint32_t)(n / j->blocks);
-	*block = (uint32_t)(n % j->blocks);
-}
-
-/* All blocks of an io that failed go alone in the next pass. */
-static void io_again(struct sync_job *j, const struct slot *s)
-{
-	for (uint32_t i = 0; i < s->io.iovcnt; i++) {
-		const uint8_t *buf = s->iov[i].iov_base;
-
-		for (uint64_t off = 0; off < s->iov[i].iov_len; off += SYNC_BLOCK) {
-			uint32_t lane, block;
-
-			block_of(j, buf + off, &lane, &block);
-			sync_add(j, SYNC_AGAIN, lane, block);
-		}
-	}
-}
-
-static void tell(struct shard *sh, const struct slot *s, enum raid_event_type type)
-{
-	events_add(sh->events, (struct raid_event){
-				       .type = type,
-				       .member = s->io.member,
-				       .op = s->io.op,
-				       .maddr = s->io.maddr,
-				       .len = s->io.len,
-				       .err = s->res,
-			       });
-}
-
-/* A block cannot be read there. Elsewhere? Returns whether the io is out again. */
-static bool read_elsewhere(struct shard *sh, struct sync_job *j, struct slot *s)
-{
-	struct sync_place at;
-	uint32_t lane, block;
-	uint64_t len;
-
-	tell(sh, s, RAID_EV_READ_ERROR);
-	block_of(j, s->iov[0].iov_base, &lane, &block);
-	if (!is_parity(sh) && sync_mirror_next(sh, j, lane, block, s->gslot, &s->tried) &&
-	    sync_mirror_place(sh, j, lane, block, false, s->tried, &at)) {
-		MARK(sync_read_elsewhere);
-		len = io_len(sh, j, block, &at);
-		s->gslot = at.gslot;
-		s->io.member = sh->view->slot[at.gslot].member;
-		s->io.maddr = at.maddr;
-		s->io.len = s->iov[0].iov_len = len;
-		iop_emit(sh->iop, s);
-		return true;
-	}
-	MARK(sync_unreadable);
-	sync_add(j, SYNC_LOST, lane, block);
-	if (j->op->kind != SYNC_REBUILD && j->op->kind != SYNC_COPY) {
-		sync_add(j, SYNC_FIX, lane, block);
-	}
-	return false;
-}
-
-static void judge(struct shard *sh, struct sync_job *j, struct slot *s, int err)
-{
-	(void)j;
-	MARK(sync_judge);
-	s->res = err;
-	list_append(&sh->ask->failed, &s->ask);
-}
-
-void sync_judged(struct shard *sh, struct sync_job *j, struct slot *s)
-{
-	if (s->verdict == SLOT_LAST_COPY) {
-		MARK(sync_last_copy);
-		j->err = s->res;
-	} else if (s->verdict == SLOT_MEMBER_FAILED || !there(sh, s)) {
-		j->changed = true;
-	}
-	put_slot(j, s);
-	if (!j->changed && !j->err && j->at < j->blocks) {
-		issue(sh, j);
-	}
-	advance(sh, j);
-}
-
-static void verified(struct shard *sh, struct sync_job *j, struct slot *s)
-{
-	uint32_t lane, block;
-
-	CHECK(find_fix(j, &lane, &block));
-	sync_del(j, SYNC_FIX, lane, block);
-	if (s->res || memcmp(j->scratch, sync_lane(j, lane, block), s->io.len) != 0) {
-		MARK(sync_verify_failed);
-		judge(sh, j, s, s->res ? s->res : -EIO);
-		return;
-	}
-	MARK(sync_repaired);
-	s->io.op = RAID_IO_WRITE;
-	tell(sh, s, RAID_EV_READ_REPAIRED);
-	sh->ask->repaired_any = true;
-	sh->ask->repaired[s->gslot].errors++;
-	sh->ask->repaired[s->gslot].sectors += (uint32_t)(s->io.len / RAID_SECTOR_BYTES);
-	put_slot(j, s);
-	advance(sh, j);
-}
-
-void sync_io_done(struct shard *sh, struct sync_job *j, struct slot *s)
-{
-	if (s->late) {
-		s->late = false;
-		sh->late[s->io.member]--;
-	}
-	if (!s->counted) {
-		put_slot(j, s);
-		if (j->state == SYNC_HUNG && !j->out) {
-			MARK(sync_hung_back);
-			drop(sh, j);
-		}
-		return;
-	}
-	if (!there(sh, s)) {
-		j->changed = true;
-	} else if (j->state == SYNC_VERIFY) {
-		verified(sh, j, s);
-		return;
-	} else if (s->res && !j->single) {
-		if (s->io.op == RAID_IO_WRITE) {
-			tell(sh, s, RAID_EV_WRITE_ERROR);
-		}
-		io_again(j, s);
-	} else if (s->res && s->io.op == RAID_IO_WRITE) {
-		judge(sh, j, s, s->res);
-		return;
-	} else if (!s->res && s->io.op == RAID_IO_WRITE &&
-		   view_wrote_bad(sh->view, s->gslot, s->io.maddr, s->io.len)) {
-		MARK(sync_wrote_bad);
-		list_append(&sh->ask->wrote_bad, &s->ask);
-		return;
-	} else if (s->res && read_elsewhere(sh, j, s)) {
-		return;
-	}
-	put_slot(j, s);
-	if (!j->changed && j->generation == sh->view->members_generation && j->at < j->blocks) {
-		issue(sh, j);
-	}
-	advance(sh, j);
-}
-
-/* ---- members that fail or hang --------------------------------------------------------------- */
-
-static void give_up(struct shard *sh, struct sync_job *j, struct slot *s)
-{
-	iop_stop_waiting(s);
-	iop_cancel(sh->iop, s);
-	if (s->counted) {
-		uncount(j, s);
-		j->changed = true;
-	}
-}
-
-/* A replacement that got the slot: its ios are the slot's now. */
-static void rename_twins(const struct view *v, const struct sync_job *j)
-{
-	struct slot *s;
-
-	list_for_each_entry (s, &j->slots, link) {
-		if (s->gslot >= VIEW_TWIN && s->gslot < VIEW_SLOTS &&
-		    v->slot[s->gslot].member != s->io.member &&
-		    v->slot[s->gslot - VIEW_TWIN].member == s->io.member) {
-			MARK(sync_twin_renamed);
-			s->gslot -= VIEW_TWIN;
-		}
-	}
-}
-
-void sync_members_changed(struct shard *sh)
-{
-	for (uint32_t i = 0; i < sh->sync_jobs; i++) {
-		struct sync_job *j = &sh->sync_job[i];
-		struct slot *s, *tmp;
-		uint32_t before = j->pending;
-
-		rename_twins(sh->view, j);
-		if (j->state != SYNC_READ && j->state != SYNC_WRITE && j->state != SYNC_VERIFY) {
-			continue;
-		}
-		list_for_each_entry_safe (s, tmp, &j->slots, link) {
-			if (s->state == SLOT_OUT && s->counted && !there(sh, s)) {
-				MARK(sync_member_gone);
-				give_up(sh, j, s);
-			}
-		}
-		if (before && !j->pending) {
-			advance(sh, j);
-		}
-	}
-}
-
-/* A read of it passed its deadline. Its rows may not wait: the order is given up. */
-void sync_late(struct shard *sh, struct sync_job *j, struct slot *s)
-{
-	struct slot *o, *tmp;
-
-	if (!s->counted) {
-		iop_stop_waiting(s);
-		return;
-	}
-	MARK(sync_late);
-	CHECK(j->state == SYNC_READ || j->state == SYNC_VERIFY);
-	tell(sh, s, RAID_EV_DEADLINE);
-	list_for_each_entry_safe (o, tmp, &j->slots, link) {
-		if (o->state == SLOT_OUT && o->counted) {
-			bool late = o == s;
-
-			give_up(sh, j, o);
-			o->late = late;
-			sh->late[o->io.member] += late;
-		}
-	}
-	if (!j->pending) {
-		advance(sh, j);
-	}
 }

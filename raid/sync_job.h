@@ -3,7 +3,8 @@
  * The shard's half of the sync machine: a job carries out one order (sync_op.h). Private to the
  * shard's files.
  *
- *   sync_job.c     states, locks, passes of ios, errors, lateness
+ *   sync_job.c     states, locks, passes of ios
+ *   sync_done.c    what comes back: errors, verdicts, lateness
  *   sync_mirror.c  levels 1 and 10: which copy is read where, what is compared
  *   sync_parity.c  levels 4, 5 and 6: the same for rows
  *
@@ -87,6 +88,17 @@ void sync_create(struct shard *sh, const struct sync_shape *s, uint8_t *memory);
 /* ---- sync_job.c ---- */
 bool sync_run(struct shard *sh);
 void sync_granted(struct shard *sh, struct sync_job *j);
+void sync_issue(struct shard *sh, struct sync_job *j);
+void sync_advance(struct shard *sh, struct sync_job *j); /* goes on if nothing is waited for */
+void sync_put_slot(struct sync_job *j, struct slot *s);
+void sync_uncount(struct sync_job *j, struct slot *s);
+void sync_drop(struct shard *sh, struct sync_job *j); /* the job is free again */
+bool sync_find_fix(const struct sync_job *j, uint32_t *lane, uint32_t *block);
+uint64_t sync_io_len(const struct shard *sh, const struct sync_job *j, uint32_t block,
+		     const struct sync_place *at);
+bool sync_is_parity(const struct shard *sh);
+
+/* ---- sync_done.c ---- */
 void sync_io_done(struct shard *sh, struct sync_job *j, struct slot *s);
 void sync_judged(struct shard *sh, struct sync_job *j, struct slot *s);
 void sync_late(struct shard *sh, struct sync_job *j, struct slot *s);

@@ -31,7 +31,7 @@ enum sync_kind {
 	SYNC_REPAIR,  /* compare, and make good what differs */
 };
 
-enum { SYNC_FOUND_MAX = 8, SYNC_LOST_MAX = 8, SYNC_ORDERS_MAX = 16 };
+enum { SYNC_FOUND_MAX = 8, SYNC_LOST_MAX = 64, SYNC_ORDERS_MAX = 16 };
 
 enum sync_order {
 	SYNC_ORDER_FREE,

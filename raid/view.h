@@ -35,6 +35,7 @@ struct view_slot {
 	/* Being rebuilt: its blocks below this are good (bytes from data_offset, as far as all
 	 * earlier ones are done). in_sync: UINT64_MAX; nobody: 0. See view_good(). */
 	uint64_t good_below;
+	bool filling; /* the sync machine is at it: view.sync_done_mask counts for it */
 	bool write_mostly;
 	bool rotational;
 	bool can_punch, can_zero;
@@ -69,8 +70,8 @@ struct view {
 	uint64_t chunks;
 	uint32_t chunk_shift;
 	/* Rebuild of parity levels: steps of sync_step bytes are done in any order; bit i: step i
-	 * after good_below of the members being rebuilt is done. */
-	uint64_t sync_done_mask;
+	 * from sync_low on is done, on those members that are being filled just now. */
+	uint64_t sync_done_mask, sync_low;
 	uint32_t sync_step;
 	struct view_slot slot[VIEW_SLOTS];
 };
@@ -86,16 +87,16 @@ static inline bool view_good(const struct view *v, uint32_t gslot, uint64_t lo, 
 	if (hi <= s->good_below) {
 		return true;
 	}
-	if (!s->writes || s->in_sync || !v->sync_done_mask) {
+	if (!s->filling || s->in_sync) {
 		return s->in_sync;
 	}
 	for (uint64_t at = lo > s->good_below ? lo : s->good_below; at < hi;) {
-		uint64_t step = (at - s->good_below) / v->sync_step;
+		uint64_t step = (at - v->sync_low) / v->sync_step;
 
 		if (step >= 64 || !(v->sync_done_mask >> step & 1)) {
 			return false;
 		}
-		at = s->good_below + (step + 1) * v->sync_step;
+		at = v->sync_low + (step + 1) * v->sync_step;
 	}
 	return true;
 }
