@@ -11,6 +11,8 @@
  * A fragment is carried out in windows, one after the other: as much as its reserved slots can
  * take, nearly always all of it. Pieces that follow each other on a member become one io.
  */
+#include <errno.h>
+
 #include "raid/base/bytes.h"
 #include "raid/base/check.h"
 #include "raid/base/mark.h"
@@ -573,6 +575,24 @@ static uint32_t receivers(const struct shard *sh, const struct geo_piece *p,
 	return n;
 }
 
+/*
+ * Ios that hang on members that failed keep what was reserved, and the spares that took their slots
+ * want ios as well: take what nobody has been promised, so that a window has one piece at least.
+ */
+static bool top_up(struct shard *sh, struct frag *f, uint32_t ios)
+{
+	struct slot_pool *pool = f->kit ? &f->kit->pool : &sh->pool;
+	uint32_t more = ios - f->reserved;
+
+	if (f->cursor > f->window || pool->free_count - pool->reserved < more) {
+		return false;
+	}
+	MARK(plan_top_up);
+	f->reserved += more;
+	pool->reserved += more;
+	return true;
+}
+
 /* Add a piece on all its copies. Returns false when the slots do not suffice. */
 static bool add_copies(struct shard *sh, struct frag *f, const struct geo_piece *p,
 		       enum raid_io_op op, const uint8_t *ptr)
@@ -587,7 +607,7 @@ static bool add_copies(struct shard *sh, struct frag *f, const struct geo_piece 
 				  sh->view->slot[to[i].slot].max_io_bytes);
 		fresh += !run[i];
 	}
-	if (fresh > f->reserved) {
+	if (fresh > f->reserved && !top_up(sh, f, fresh)) {
 		return false;
 	}
 	for (uint32_t i = 0; i < copies; i++) {
@@ -623,6 +643,11 @@ void plan_window(struct shard *sh, struct frag *f)
 		}
 		f->cursor += p.len;
 	}
-	CHECK(f->cursor > f->window);
+	if (f->cursor == f->window) {
+		MARK(plan_no_ios);
+		f->err = -EIO;
+		frag_advance(sh, f);
+		return;
+	}
 	plan_emit(sh, f, last_byte(sh, f));
 }
