@@ -6,13 +6,24 @@
 void iop_init(struct iop *p, uint64_t read_deadline_ns, uint64_t write_deadline_ns)
 {
 	*p = (struct iop){
-		.deadline_ns = {[IOP_READS] = read_deadline_ns, [IOP_WRITES] = write_deadline_ns},
+		.deadline_ns = {[IOP_READS] = read_deadline_ns,
+				[IOP_FAST_READS] = read_deadline_ns / IOP_FAST,
+				[IOP_WRITES] = write_deadline_ns},
 	};
 	list_init(&p->queued);
 	list_init(&p->completed);
 	list_init(&p->cancel);
 	list_init(&p->timed[IOP_READS]);
+	list_init(&p->timed[IOP_FAST_READS]);
 	list_init(&p->timed[IOP_WRITES]);
+}
+
+static enum iop_class class_of(const struct iop *p, const struct slot *s)
+{
+	if (s->io.op != RAID_IO_READ) {
+		return IOP_WRITES;
+	}
+	return p->member[s->io.member].failfast ? IOP_FAST_READS : IOP_READS;
 }
 
 void slot_pool_init(struct slot_pool *pool)
@@ -88,7 +99,7 @@ void iop_emit(struct iop *p, struct slot *s)
 		m->writes++;
 		m->write_bytes += s->io.len;
 	}
-	list_append(&p->timed[iop_class_of(s)], &s->timed);
+	list_append(&p->timed[class_of(p, s)], &s->timed);
 	list_append(&p->queued, &s->io.link);
 }
 
@@ -136,7 +147,7 @@ void iop_wait_again(struct iop *p, struct slot *s)
 {
 	list_del(&s->timed);
 	s->issued_ns = p->now_ns;
-	list_append(&p->timed[iop_class_of(s)], &s->timed);
+	list_append(&p->timed[class_of(p, s)], &s->timed);
 }
 
 void iop_stop_waiting(struct slot *s)

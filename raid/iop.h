@@ -21,7 +21,9 @@
 #include "raid/io.h"
 #include "raid/types.h"
 
-enum iop_class { IOP_READS, IOP_WRITES, IOP_CLASSES };
+enum iop_class { IOP_READS, IOP_FAST_READS, IOP_WRITES, IOP_CLASSES };
+
+enum { IOP_FAST = 4 }; /* a member marked failfast is given this part of the time for READs */
 
 enum slot_state { SLOT_FREE, SLOT_HELD, SLOT_OUT };
 
@@ -100,6 +102,7 @@ struct slot {
 
 struct iop_member {
 	uint32_t in_flight;
+	bool failfast;
 	bool unflushed; /* a write came back since the last FLUSH was issued */
 	uint64_t reads, writes, read_bytes, write_bytes;
 	uint64_t read_errors, write_errors;
@@ -148,10 +151,5 @@ void iop_cancel(struct iop *p, struct slot *s);
 
 /* The earliest deadline, RAID_NEVER if none. */
 uint64_t iop_deadline(const struct iop *p);
-
-static inline enum iop_class iop_class_of(const struct slot *s)
-{
-	return s->io.op == RAID_IO_READ ? IOP_READS : IOP_WRITES;
-}
 
 #endif

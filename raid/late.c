@@ -102,7 +102,8 @@ void late_reads(struct shard *sh)
 {
 	struct slot *s;
 
-	while ((s = iop_expired(sh->iop, IOP_READS))) {
+	while ((s = iop_expired(sh->iop, IOP_READS)) ||
+	       (s = iop_expired(sh->iop, IOP_FAST_READS))) {
 		if (s->owner == SLOT_JOB) {
 			repair_late(sh, s->of, s);
 		} else if (s->owner == SLOT_SYNC) {

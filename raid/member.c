@@ -139,6 +139,11 @@ void member_all_recorded(struct core *c)
 	}
 }
 
+static bool is_failfast(const struct core *c, const struct slot *s)
+{
+	return c->iop->member[s->io.member].failfast;
+}
+
 /* Failed twice: a write, or the rewriting of a block that could not be read. */
 static bool block_is_bad(const struct slot *s)
 {
@@ -155,7 +160,7 @@ static bool list_instead(struct core *c, struct slot *s)
 	struct member *m = &c->member[s->io.member];
 	char why[RAID_WHY_BYTES];
 
-	if (!block_is_bad(s) || m->state != RAID_MEMBER_IN_SYNC || c->view.read_only ||
+	if (!block_is_bad(s) || is_failfast(c, s) || m->state != RAID_MEMBER_IN_SYNC || c->view.read_only ||
 	    (s->owner != SLOT_DATA && s->owner != SLOT_JOB && s->owner != SLOT_SYNC &&
 	     s->owner != SLOT_STRIPE)) {
 		return false;
@@ -199,7 +204,10 @@ static bool judge(struct core *c)
 			.why = s->owner == SLOT_JOB ||
 					       (s->owner == SLOT_SYNC && s->io.op == RAID_IO_READ)
 				       ? "an unreadable block could not be rewritten"
+			       : s->io.op == RAID_IO_READ && s->res != -ETIMEDOUT
+				       ? "a read failed, and it is marked failfast"
 			       : s->io.op == RAID_IO_READ ? "did not answer a read in time"
+			       : is_failfast(c, s)	  ? "a write failed, and it is marked failfast"
 							  : "a write failed twice",
 		};
 

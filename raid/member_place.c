@@ -50,6 +50,7 @@ void member_view(struct core *c, uint32_t i)
 		.writes = true,
 		.good_below = in_sync ? UINT64_MAX : m->recovery_sectors * RAID_SECTOR_BYTES,
 		.write_mostly = m->has_sb && m->sb->devflags & SB_DEV_WRITE_MOSTLY,
+		.failfast = m->has_sb && m->sb->devflags & SB_DEV_FAIL_FAST,
 		.rotational = m->props.rotational,
 		.can_punch = m->props.can_punch,
 		.can_zero = m->props.can_zero,
@@ -60,6 +61,7 @@ void member_view(struct core *c, uint32_t i)
 		.end_maddr = round_up_u64(offset + used, m->props.logical_block),
 		.bad = m->bad->count ? m->bad : NULL,
 	};
+	c->iop->member[i].failfast = c->view.slot[g].failfast;
 	if (g < VIEW_TWIN) {
 		c->present[g] = in_sync;
 	}

@@ -111,7 +111,7 @@ struct raid_limits {
 				  two) */
 	uint32_t safe_mode_ms; /* idle time before clean is written (default 200) */
 	uint32_t read_deadline_ms;  /* a READ is answered from another copy after this (default
-				       10000) */
+				       10000); a quarter of it on members marked failfast */
 	uint32_t write_deadline_ms; /* a member that holds a WRITE or FLUSH longer is failed
 				       (default 30000) */
 	uint32_t

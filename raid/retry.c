@@ -12,6 +12,9 @@
  * An unreadable block that another copy gave is handed to repair.c. Where copies may differ the
  * read goes on only when it has been written back (rule 4). If no copy has the whole block it is
  * read unit by unit: each may lack another part.
+ * On a member marked failfast the first error of a WHOLE goes to the core at once; only if the member
+ * is needed it goes on as above.
+ *
  * A WRITE of one block is simply tried once more. DISCARD and ZERO are tried once more as a whole,
  * then the fragment writes zeroes instead, on all copies, so that they end equal.
  */
@@ -255,6 +258,21 @@ void retry_repaired(struct shard *sh, struct slot *s, uint32_t bad)
 	retry_other_done(sh, s);
 }
 
+static void read_in_blocks(struct shard *sh, struct frag *f, struct slot *s)
+{
+	start_pieces(s);
+	if (s->whole_len > SHARD_BLOCK) {
+		MARK(retry_read_pieces);
+		own_block(sh, s);
+		return;
+	}
+	s->piece_iov = block_memory(sh, s);
+	s->piece_len = (uint32_t)s->piece_iov.iov_len;
+	s->tried = 0;
+	s->bad = 0;
+	read_other(sh, f, s, s->res);
+}
+
 void retry_read_done(struct shard *sh, struct frag *f, struct slot *s)
 {
 	bool good = !s->res && readable(sh, s);
@@ -266,18 +284,11 @@ void retry_read_done(struct shard *sh, struct frag *f, struct slot *s)
 			MARK(retry_read_member_gone);
 			f->restart = true;
 			read_finish(sh, f, s, 0);
+		} else if (sh->view->slot[s->gslot].failfast) {
+			MARK(retry_read_failfast);
+			list_append(&sh->ask->failed, &s->ask);
 		} else {
-			start_pieces(s);
-			if (s->whole_len > SHARD_BLOCK) {
-				MARK(retry_read_pieces);
-				own_block(sh, s);
-			} else {
-				s->piece_iov = block_memory(sh, s);
-				s->piece_len = (uint32_t)s->piece_iov.iov_len;
-				s->tried = 0;
-				s->bad = 0;
-				read_other(sh, f, s, s->res);
-			}
+			read_in_blocks(sh, f, s);
 		}
 	} else if (!good) {
 		read_other(sh, f, s, s->res);
@@ -363,6 +374,10 @@ void retry_write_done(struct shard *sh, struct frag *f, struct slot *s)
 			return;
 		}
 		write_good(sh, f, s);
+	} else if (s->phase == SLOT_WHOLE && sh->view->slot[s->gslot].failfast) {
+		MARK(retry_write_failfast);
+		report(sh, s, RAID_EV_WRITE_ERROR, s->res);
+		list_append(&sh->ask->failed, &s->ask);
 	} else if (s->phase == SLOT_WHOLE) {
 		MARK(retry_write_pieces);
 		report(sh, s, RAID_EV_WRITE_ERROR, s->res);
@@ -374,7 +389,18 @@ void retry_write_done(struct shard *sh, struct frag *f, struct slot *s)
 	}
 }
 
-/* The core has decided about a member that a write failed on twice. */
+static void failfast_read_judged(struct shard *sh, struct frag *f, struct slot *s)
+{
+	if (s->verdict == SLOT_LAST_COPY && view_gets(sh->view, s->gslot, s->io.member)) {
+		read_in_blocks(sh, f, s);
+	} else {
+		f->restart = true;
+		read_finish(sh, f, s, 0);
+	}
+}
+
+/* The core has decided about a member that a write failed on twice, or anything on a member marked
+ * failfast. */
 void retry_judged(struct shard *sh, struct frag *f, struct slot *s)
 {
 	if (s->verdict == SLOT_LISTED || s->verdict == SLOT_CLEARED) {
@@ -384,6 +410,11 @@ void retry_judged(struct shard *sh, struct frag *f, struct slot *s)
 			s->io.iov = s->iov;
 			frag_slot_done(sh, f, s);
 		}
+	} else if (s->io.op == RAID_IO_READ) {
+		failfast_read_judged(sh, f, s);
+	} else if (s->verdict == SLOT_LAST_COPY && s->phase == SLOT_WHOLE) {
+		start_pieces(s); /* failfast, and needed: as everybody else */
+		own_block(sh, s);
 	} else if (s->verdict == SLOT_LAST_COPY) {
 		report(sh, s, RAID_EV_LAST_COPY_ERROR, s->res);
 		write_finish(sh, f, s, s->res);

@@ -37,6 +37,7 @@ struct view_slot {
 	uint64_t good_below;
 	bool filling; /* the sync machine is at it: view.sync_done_mask counts for it */
 	bool write_mostly;
+	bool failfast; /* the first error is the last, unless nobody else has the block */
 	bool rotational;
 	bool can_punch, can_zero;
 	uint32_t member;	   /* raid_io.member */
