@@ -20,6 +20,10 @@
  *                 the others' superblocks would leave a source declared faulty and a replacement
  *                 that does not know that it is complete.
  *
+ * If the replacement fails in the middle of that second update the source is called good again. A
+ * power cut right then, before all say so, leaves two that contradict each other: assembly refuses
+ * and asks, rather than guess.
+ *
  * Both get every write until then. Members that are filled take superblocks last (meta.c).
  */
 #include <errno.h>
