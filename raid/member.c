@@ -160,7 +160,8 @@ static bool list_instead(struct core *c, struct slot *s)
 	struct member *m = &c->member[s->io.member];
 	char why[RAID_WHY_BYTES];
 
-	if (!block_is_bad(s) || is_failfast(c, s) || m->state != RAID_MEMBER_IN_SYNC || c->view.read_only ||
+	if (!block_is_bad(s) || is_failfast(c, s) || m->state != RAID_MEMBER_IN_SYNC ||
+	    c->view.read_only ||
 	    (s->owner != SLOT_DATA && s->owner != SLOT_JOB && s->owner != SLOT_SYNC &&
 	     s->owner != SLOT_STRIPE)) {
 		return false;
@@ -207,8 +208,8 @@ static bool judge(struct core *c)
 			       : s->io.op == RAID_IO_READ && s->res != -ETIMEDOUT
 				       ? "a read failed, and it is marked failfast"
 			       : s->io.op == RAID_IO_READ ? "did not answer a read in time"
-			       : is_failfast(c, s)	  ? "a write failed, and it is marked failfast"
-							  : "a write failed twice",
+			       : is_failfast(c, s) ? "a write failed, and it is marked failfast"
+						   : "a write failed twice",
 		};
 
 		moved = true;

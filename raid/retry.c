@@ -12,8 +12,8 @@
  * An unreadable block that another copy gave is handed to repair.c. Where copies may differ the
  * read goes on only when it has been written back (rule 4). If no copy has the whole block it is
  * read unit by unit: each may lack another part.
- * On a member marked failfast the first error of a WHOLE goes to the core at once; only if the member
- * is needed it goes on as above.
+ * On a member marked failfast the first error of a WHOLE goes to the core at once; only if the
+ * member is needed it goes on as above.
  *
  * A WRITE of one block is simply tried once more. DISCARD and ZERO are tried once more as a whole,
  * then the fragment writes zeroes instead, on all copies, so that they end equal.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Members marked failfast: the first error fails them, a quarter of the deadline sheds them, and both
- * never when they are needed. */
+/* Members marked failfast: the first error fails them, a quarter of the deadline sheds them, and
+ * both never when they are needed. */
 #include "raid/tests/engine_faults.h"
 
 static struct rig *fast(uint32_t slots, uint32_t missing)

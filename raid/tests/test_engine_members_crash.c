@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A power cut at every point of a replace, a rebuild and a failure in between: what assembly makes of
- * the superblocks that lie on the members then. After every io that is done, and for every one that
- * is out and may have been done, the array must start with its data.
+ * A power cut at every point of a replace, a rebuild and a failure in between: what assembly makes
+ * of the superblocks that lie on the members then. After every io that is done, and for every one
+ * that is out and may have been done, the array must start with its data.
  */
 #include "raid/array.h"
 #include "raid/tests/engine_faults.h"
