@@ -80,10 +80,13 @@ class Array(Server):
         subprocess.run([os.path.join(BUILD, "nbd-raidctl"), "create", f"--level={level}", "-ff", *options,
                         *members], check=True, stdout=subprocess.DEVNULL)
 
+    def ctl(self, command, *arguments):
+        """What a command of nbd-raidctl says."""
+        return subprocess.run([os.path.join(BUILD, "nbd-raidctl"), command, f"--control={self.control}", *arguments],
+                              check=True, stdout=subprocess.PIPE).stdout
+
     def status(self):
-        out = subprocess.run([os.path.join(BUILD, "nbd-raidctl"), "status", f"--control={self.control}", "--json"],
-                             check=True, stdout=subprocess.PIPE)
-        return json.loads(out.stdout)["arrays"][0]
+        return json.loads(self.ctl("status", "--json"))["arrays"][0]
 
     def wait_in_sync(self, seconds=300):
         deadline = time.monotonic() + seconds
