@@ -162,6 +162,9 @@ static void draw_disks(struct plan *p, struct prng *rng)
 		}
 		d->size_bytes = round_down_u64(d->size_bytes, d->block);
 		d->mem_align = prng_one_in(rng, 3) ? 1 : prng_one_in(rng, 2) ? 512 : 4096;
+		if (i >= p->slots) {
+			d->mem_align = p->disk[0].mem_align;
+		}
 		d->max_io_bytes = prng_one_in(rng, 2) ? 0 : (uint32_t)(4096 << prng_below(rng, 6));
 		d->volatile_cache = all_volatile || prng_one_in(rng, 2);
 		d->can_punch = !prng_one_in(rng, 4);

@@ -210,6 +210,7 @@ static void run(struct world *w, bool read_only)
 	char why[RAID_WHY_BYTES] = "";
 
 	roles_assembled(w, w->assembly);
+	roles_changed(w); /* what is half rebuilt is nobody's */
 	bits_load(w, w->assembly);
 	memset(props, 0, sizeof props);
 	for (uint32_t m = 0; m < w->candidates; m++) {
