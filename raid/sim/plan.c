@@ -6,6 +6,7 @@
 
 #include "raid/base/bytes.h"
 #include "raid/geometry.h"
+#include "raid/sim/clock.h"
 
 static const char *const profile_name[PLAN_PROFILES] = {
 	[PLAN_ANY] = "any",	    [PLAN_CALM] = "calm",     [PLAN_FAULTS] = "faults",
@@ -154,8 +155,9 @@ static void draw_disks(struct plan *p, struct prng *rng)
 		own = round_up_u64(max_u64(own, least), 8);
 		own += i >= p->slots ? sectors + 64 : 0; /* whoever joins later is large enough */
 		/* A spare with larger blocks than the others is of no use. */
-		d->block = blocks == 2 || (blocks == 3 && i < p->slots && prng_one_in(rng, 2)) ? 4096
-											       : 512;
+		d->block = blocks == 2 || (blocks == 3 && i < p->slots && prng_one_in(rng, 2))
+				   ? 4096
+				   : 512;
 		d->size_bytes = (own + p->data_offset_sectors + 72) * RAID_SECTOR_BYTES;
 		if (d->block == 512 && prng_one_in(rng, 3)) {
 			d->size_bytes += prng_below(rng, 8) * RAID_SECTOR_BYTES;
@@ -204,6 +206,13 @@ static void draw_load(struct plan *p, struct prng *rng)
 	p->fua_in = (uint32_t)prng_log_range(rng, 2, 32);
 	p->latency_ns = prng_log_range(rng, 10 * 1000, 4 * 1000 * 1000);
 	p->batch_max = (uint32_t)prng_log_range(rng, 1, 64);
+	p->pause_ns = SIM_MS;
+	if (prng_one_in(rng, 5)) { /* long enough for the bitmap to be swept meanwhile */
+		p->pause_ns = SIM_S / 2;
+		p->limits.safe_mode_ms = 5000;
+		p->weight[RAID_OP_FLUSH] = prng_one_in(rng, 2);
+		p->fua_in = 100;
+	}
 	p->actions = p->level >= RAID_LEVEL_1 && !prng_one_in(rng, 3)
 			     ? (uint32_t)prng_log_range(rng, 1, 12)
 			     : 0;

@@ -57,6 +57,7 @@ struct plan {
 	uint64_t request_bytes_max;
 	uint32_t unaligned_in, hot_in, fua_in; /* one in … */
 	uint64_t latency_ns;
+	uint64_t pause_ns;  /* between a client's requests, at most */
 	uint32_t batch_max; /* inputs per step */
 	uint32_t actions;   /* commands of an administrator in a session, at most */
 };

@@ -134,6 +134,7 @@ static void write_metadata(struct world *w)
 
 		write_bad_list(w, i, &cp->sb[i]);
 	}
+	cp->bitmap.daemon_sleep_s = 1;
 	for (uint32_t i = 0; i < n; i++) {
 		if (cp->bitmap_sectors > 0 && i < w->plan.slots) {
 			write_bitmap(w, i, cp);

@@ -20,6 +20,7 @@ struct plan story_plan(enum raid_level level, uint32_t slots)
 		.clients = 4,
 		.depth = 64,
 		.latency_ns = 100 * SIM_US,
+		.pause_ns = SIM_MS,
 		.batch_max = 16,
 	};
 

@@ -148,8 +148,7 @@ static void check_dirty_first(struct world *w, const struct flight *f)
 			uint32_t slot = sb->dev_roles[k];
 
 			if (slot < w->plan.slots && !w->assembly->present[slot] &&
-			    !w->was_held[slot] && !slot_is_taken(w, slot) &&
-			    !watch_gave_up(w, d)) {
+			    !w->was_held[slot] && !slot_is_taken(w, slot) && !watch_gave_up(w, d)) {
 				sim_fail("io %llu writes data while disk %u still names the absent "
 					 "slot %u",
 					 ULL(f->id), d, slot);

@@ -193,7 +193,10 @@ void workload_done(struct world *w, struct op *op)
 	if (op->last && !w->zombie) {
 		c->busy--;
 		if (c->left > 0) {
-			next_request_at(w, c, prng_below(&w->rng, 50 * SIM_US));
+			next_request_at(w, c,
+					prng_below(&w->rng, w->plan.pause_ns > SIM_MS
+								    ? w->plan.pause_ns
+								    : 50 * SIM_US));
 		}
 	}
 }
@@ -306,7 +309,7 @@ void workload_client(struct world *w, struct client *c)
 		/* Now and then a pause that is long enough for the array to become clean. */
 		next_request_at(w, c,
 				prng_one_in(&w->rng, 40) ? prng_below(&w->rng, SIM_S)
-							 : prng_below(&w->rng, SIM_MS));
+							 : prng_below(&w->rng, w->plan.pause_ns));
 	}
 }
 

@@ -139,8 +139,8 @@ struct damage {
 };
 
 struct world_stats {
-	uint64_t seeds, sessions, crashes, forced, stops, requests, ios, steps,
-		client_errors, members_failed, syncs, commands, damages;
+	uint64_t seeds, sessions, crashes, forced, stops, requests, ios, steps, client_errors,
+		members_failed, syncs, commands, damages;
 	uint64_t verified;
 };
 
@@ -186,7 +186,7 @@ struct world {
 	struct role role[PLAN_DISKS_MAX];
 	uint32_t holder[LAYOUT_SLOTS_MAX];	 /* the disk that is trusted with a slot */
 	uint64_t held_sectors[LAYOUT_SLOTS_MAX]; /* how far */
-	bool was_held[LAYOUT_SLOTS_MAX]; /* in this session, if only for a while */
+	bool was_held[LAYOUT_SLOTS_MAX];	 /* in this session, if only for a while */
 	bool needs_resync; /* the engine has not said yet that everything agrees */
 	struct bits bits;
 	struct {
