@@ -82,7 +82,7 @@ struct config_array *config_add_array(struct config *c, const char *name)
 	}
 	c->array = grown;
 	a = &grown[c->arrays];
-	memset(a, 0, sizeof *a);
+	*a = (struct config_array){.readd = true};
 	a->name = strdup(name);
 	if (!a->name) {
 		return NULL;

@@ -35,6 +35,7 @@ struct config_array {
 	bool have_uuid;
 	uint8_t uuid[16];
 	bool read_only, force;
+	bool readd;	     /* members that were away come back at the start */
 	bool force_write;    /* somebody said force for this start; no setting of the file does */
 	bool volatile_cache; /* for tests: see member_dev */
 	enum device_direct direct;

@@ -93,6 +93,7 @@ static const struct row array_rows[] = {
 	{"uuid", KIND_UUID, offsetof(struct config_array, uuid), 0, 0},
 	{"read-only", KIND_BOOL, offsetof(struct config_array, read_only), 0, 0},
 	{"force", KIND_BOOL, offsetof(struct config_array, force), 0, 0},
+	{"re-add", KIND_BOOL, offsetof(struct config_array, readd), 0, 0},
 	{"spares", KIND_LIST, 0, 0, 0},
 	{"spare-group", KIND_NAME, offsetof(struct config_array, spare_group), 0, 0},
 	{"sync-min", KIND_SIZE, offsetof(struct config_array, sync_min_bps), 0, 0},

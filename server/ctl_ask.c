@@ -27,10 +27,11 @@ struct ask {
 	const char *command; /* the request's */
 	const char *action;  /* … that too; NULL: none */
 	struct word word[WORDS_MAX];
-	bool all;	 /* --all in place of an array */
-	bool optional;	 /* without an array: all of them */
-	bool members;	 /* one or more follow the array */
-	bool one_member; /* one and no more */
+	bool says_action; /* add or remove comes before the array */
+	bool all;	  /* --all in place of an array */
+	bool optional;	  /* without an array: all of them */
+	bool members;	  /* one or more follow the array */
+	bool one_member;  /* one and no more */
 	const char *done;
 };
 
@@ -103,23 +104,18 @@ static const struct ask ask_sync_speed = {
 	.word = {{"min", 'm', SIZE, "min_bps"}, {"max", 'M', SIZE, "max_bps"}},
 	.done = "set",
 };
-static const struct ask ask_bitmap_add = {
+static const struct ask ask_bitmap = {
 	.name = "bitmap",
 	.command = "bitmap",
-	.action = "add",
 	.word = {{"chunk", 'b', SIZE, "chunk_bytes"}},
-	.done = "the array has a bitmap",
-};
-static const struct ask ask_bitmap_remove = {
-	.name = "bitmap",
-	.command = "bitmap",
-	.action = "remove",
-	.done = "the array has no bitmap any more",
+	.says_action = true,
+	.done = "done",
 };
 
 /* What was said. */
 struct said {
 	const char *control;
+	const char *action;
 	bool json, all, wait;
 	json_t *request;
 };
@@ -222,8 +218,8 @@ static int ask_once(const struct ask *a, const struct said *said, const char *ar
 	int rc = CTL_REFUSED;
 
 	json_object_set_new(request, "command", json_string(a->command));
-	if (a->action) {
-		json_object_set_new(request, "action", json_string(a->action));
+	if (said->action) {
+		json_object_set_new(request, "action", json_string(said->action));
 	}
 	if (array) {
 		json_object_set_new(request, "array", ctl_json_text(array));
@@ -317,15 +313,29 @@ static int check_words(const struct ask *a, const struct said *said, int words)
 	return CTL_OK;
 }
 
+static int take_action(char *const *words, struct said *said)
+{
+	if (!words[0] || (strcmp(words[0], "add") != 0 && strcmp(words[0], "remove") != 0)) {
+		return ctl_usage("bitmap", "say add or remove");
+	}
+	said->action = words[0];
+	return CTL_OK;
+}
+
 static int ask(const struct ask *a, int argc, char **argv)
 {
-	struct said said = {.control = CTL_CONTROL_PATH, .request = json_object()};
+	struct said said = {
+		.control = CTL_CONTROL_PATH, .request = json_object(), .action = a->action};
 	char **words;
 	int rc = parse(a, argc, argv, &said);
 
 	words = argv + optind;
+	if (!rc && a->says_action) {
+		rc = take_action(words, &said);
+		words++;
+	}
 	if (!rc) {
-		rc = check_words(a, &said, argc - optind);
+		rc = check_words(a, &said, argc - (int)(words - argv));
 	}
 	if (!rc && a->members) {
 		rc = ask_members(a, &said, words);
@@ -398,11 +408,5 @@ int ctl_sync_speed(int argc, char **argv)
 
 int ctl_set_bitmap(int argc, char **argv)
 {
-	if (argc > 1 && !strcmp(argv[1], "add")) {
-		return ask(&ask_bitmap_add, argc - 1, argv + 1);
-	}
-	if (argc > 1 && !strcmp(argv[1], "remove")) {
-		return ask(&ask_bitmap_remove, argc - 1, argv + 1);
-	}
-	return ctl_usage("bitmap", "say add or remove");
+	return ask(&ask_bitmap, argc, argv);
 }

@@ -43,6 +43,16 @@ static bool is_attached(const struct array_instance *ai, const char *path)
 	return false;
 }
 
+/* It was away, not failed, and little is to be copied. */
+static bool may_return(const struct assembly *as, const struct asm_member *m)
+{
+	const struct sb *says = &as->member[as->freshest].sb;
+	uint32_t number = m->sb.dev_number;
+
+	return m->verdict == ASM_STALE && m->readd_bitmap &&
+	       (number >= says->max_dev || says->dev_roles[number] != SB_ROLE_FAULTY);
+}
+
 void spares_array_runs(struct daemon *d, struct served *s)
 {
 	const struct assembly *as = s->ai->assembly;
@@ -50,9 +60,8 @@ void spares_array_runs(struct daemon *d, struct served *s)
 	if (s->ai->read_only || !as->metadata) {
 		return;
 	}
-	for (uint32_t i = 0; i < as->members; i++) {
-		/* It was away, not failed, and little is to be copied. */
-		if (as->member[i].verdict == ASM_STALE && as->member[i].readd_bitmap) {
+	for (uint32_t i = 0; s->config->readd && i < as->members; i++) {
+		if (may_return(as, &as->member[i])) {
 			log_info("member comes back array=%s member=%s", s->ai->name,
 				 s->ai->member[i].path);
 			add(d, s, s->ai->member[i].path, true);
