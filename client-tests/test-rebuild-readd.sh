@@ -21,7 +21,9 @@ for level in 1,2 5,3 10,4; do
 	IFS=, read -r kind n <<<"$level"
 	make_array "$kind" "$n" 80M --assume-clean --bitmap-chunk=256K
 	serve
+	ctl wait a >/dev/null
 	fill data
+	wait_for 40 is .bitmap.dirty 0 # what was written is equal everywhere by then
 	ctl fail a "${m[1]}" >/dev/null
 	expect 0 "^removed: ${m[1]}$" ctl remove a "${m[1]}"
 	nbdsh -u "$(uri d a)" -c 'h.pwrite(b"meanwhile" * 1000, 3 << 20)' -c 'h.pwrite(b"there" * 1000, 5 << 20)' -c 'h.flush()'
@@ -44,6 +46,7 @@ done
 make_array 1 2 80M --assume-clean --bitmap-chunk=256K
 serve
 fill data
+wait_for 40 is .bitmap.dirty 0
 stop_raidd d
 start_raidd d --array "a:${m[0]}" --listen "unix:$tmp/d.sock"
 nbdsh -u "$(uri d a)" -c 'h.pwrite(b"alone" * 1000, 1 << 20)' -c 'h.flush()'

@@ -55,6 +55,7 @@ static void gather_array(const struct served *s, struct metrics_array *out)
 {
 	const struct array_instance *ai = s->ai;
 	const struct assembly *as = ai->assembly;
+	uint32_t n = 0;
 
 	out->name = ai->name;
 	out->level = geo_level_name(as->geometry.p.level);
@@ -65,12 +66,15 @@ static void gather_array(const struct served *s, struct metrics_array *out)
 	out->stopping = s->state == SERVED_STOPPING;
 	out->size_bytes = as->geometry.array_sectors * RAID_SECTOR_BYTES;
 	loop_array_status(s->ai, &out->status);
-	if (out->status.members > ai->members) {
-		out->status.members = ai->members;
+	/* Places that nobody has are left out. */
+	for (uint32_t i = 0; i < out->status.members && i < ai->members; i++) {
+		if (ai->member[i].path) {
+			out->spares += out->status.member[i].state == RAID_MEMBER_SPARE;
+			out->status.member[n] = out->status.member[i];
+			out->member[n++] = ai->member[i].path;
+		}
 	}
-	for (uint32_t i = 0; i < out->status.members; i++) {
-		out->member[i] = ai->member[i].path;
-	}
+	out->status.members = n;
 }
 
 static int gather(const struct daemon *d, struct metrics *m)

@@ -160,6 +160,24 @@ static const struct row array_rows[] = {
 	 AT(status.sb_updates)},
 	{"array_flush_rounds_total", "Flushes of all members, each for one or more requests.",
 	 "counter", U64, AT(status.flush_rounds)},
+	{"array_spares", "Members that wait for a slot.", "gauge", U32, AT(spares)},
+	{"array_sync_waiting", "A resync or rebuild is to be done and has not begun.", "gauge",
+	 BOOL, AT(status.sync.waiting)},
+	{"array_sync_done_bytes", "How far a resync, rebuild or check is.", "gauge", U64,
+	 AT(status.sync.done)},
+	{"array_sync_total_bytes", "How far it goes in all; 0: none runs.", "gauge", U64,
+	 AT(status.sync.total)},
+	{"array_sync_min_bytes_per_second", "How fast it goes on each member, at least.", "gauge",
+	 U64, AT(status.sync.min_bps)},
+	{"array_sync_max_bytes_per_second",
+	 "How fast it goes on each member, at most; 0: no limit.", "gauge", U64,
+	 AT(status.sync.max_bps)},
+	{"array_mismatched_sectors", "What the last check or repair found.", "gauge", U64,
+	 AT(status.sync.mismatch_sectors)},
+	{"array_bitmap_chunks", "Chunks of the write-intent bitmap; 0: there is none.", "gauge",
+	 U64, AT(status.bitmap.chunks)},
+	{"array_bitmap_dirty_chunks", "Chunks that are being written, or may differ.", "gauge", U64,
+	 AT(status.bitmap.dirty)},
 	{"array_events_dropped_total", "Events that nobody could be told in time.", "counter", U64,
 	 AT(status.events_dropped)},
 	ROW_END,
@@ -193,6 +211,24 @@ static void put_array_states(struct text *t, const struct metrics *m)
 	}
 }
 
+static void put_sync_actions(struct text *t, const struct metrics *m)
+{
+	static const char *const names[] = {
+		[RAID_SYNC_IDLE] = "idle",	 [RAID_SYNC_CHECK] = "check",
+		[RAID_SYNC_REPAIR] = "repair",	 [RAID_SYNC_RESYNC] = "resync",
+		[RAID_SYNC_REBUILD] = "rebuild", [RAID_SYNC_REPLACE] = "replace",
+	};
+
+	head(t, "array_sync_action", "gauge", "1 for what is under way.");
+	for (uint32_t i = 0; i < m->arrays; i++) {
+		for (size_t s = 0; s < sizeof names / sizeof names[0]; s++) {
+			array_sample(t, "array_sync_action", &m->array[i]);
+			put(t, ",action=\"%s\"} %d\n", names[s],
+			    s == m->array[i].status.sync.action);
+		}
+	}
+}
+
 static void put_arrays(struct text *t, const struct metrics *m)
 {
 	head(t, "array_info", "gauge", "Always 1: what an array is.");
@@ -201,6 +237,7 @@ static void put_arrays(struct text *t, const struct metrics *m)
 		put(t, ",level=\"%s\",uuid=\"%s\"} 1\n", m->array[i].level, m->array[i].uuid);
 	}
 	put_array_states(t, m);
+	put_sync_actions(t, m);
 	head(t, "array_degraded", "gauge", "Slots without a member that has all data.");
 	for (uint32_t i = 0; i < m->arrays; i++) {
 		const struct raid_status *st = &m->array[i].status;
@@ -232,6 +269,7 @@ static const struct row member_rows[] = {
 	{"member_write_errors_total", "Writes that failed.", "counter", U64, AT(write_errors)},
 	{"member_corrected_sectors_total", "Unreadable sectors rewritten from another copy.",
 	 "counter", U64, AT(corrected)},
+	{"member_bad_blocks", "Entries of a member's bad-block log.", "gauge", U32, AT(bad_blocks)},
 	{"member_in_flight", "Operations that a member has not answered yet.", "gauge", U32,
 	 AT(in_flight)},
 	ROW_END,

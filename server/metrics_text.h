@@ -28,6 +28,7 @@ struct metrics_array {
 	bool read_only, stopping;
 	uint64_t size_bytes;
 	struct raid_status status;
+	uint32_t spares;
 	const char *member[RAID_MEMBERS_MAX]; /* paths of the first status.members */
 };
 

@@ -182,6 +182,54 @@ static void status_of_a_daemon_without_arrays(void **state)
 	turn();
 }
 
+/* From the answer on the connection has events, whatever the peer still says; others have none. */
+static void streams_take_events(void **state)
+{
+	int fd = connect_client(), other = connect_client();
+	const char *event;
+	bool closed;
+
+	(void)state;
+	put(fd, "{\"command\":\"monitor\"}\n");
+	put(other, "{\"command\":\"monitor\",\"once\":true}\n");
+	assert_string_equal(get(fd, &closed), "{\"ok\":true,\"events\":[]}\n");
+	assert_string_equal(get(other, &closed), "{\"ok\":true,\"events\":[]}\n");
+	admin_monitor_say(&d, "MoveSpare", "to", "from");
+	put(fd, "{\"command\":\"ping\"}\n");
+	event = get(fd, &closed);
+	assert_ptr_equal(
+		strstr(event, "{\"event\":\"MoveSpare\",\"array\":\"to\",\"member\":\"from\","),
+		event);
+	assert_null(strstr(event, "ok"));
+	assert_string_equal(get(other, &closed), "");
+	put(other, "{\"command\":\"ping\"}\n");
+	assert_string_equal(get(other, &closed), "{\"ok\":true}\n");
+	close(fd);
+	turn();
+	admin_monitor_say(&d, "MoveSpare", "to", "from");
+	close(other);
+	turn();
+}
+
+/* What it does not take is not kept without end. */
+static void stream_that_reads_nothing_is_cut(void **state)
+{
+	int fd = connect_client();
+	bool closed;
+
+	(void)state;
+	put(fd, "{\"command\":\"monitor\"}\n");
+	get(fd, &closed);
+	for (int i = 0; i < 40000; i++) {
+		admin_monitor_say(&d, "TestMessage", "an array of some name", NULL);
+	}
+	do {
+		get(fd, &closed);
+	} while (!closed);
+	close(fd);
+	turn();
+}
+
 static void endless_line_is_cut(void **state)
 {
 	static char text[ADMIN_LINE_MAX_BYTES + 1];
@@ -244,6 +292,8 @@ int main(void)
 						teardown),
 		cmocka_unit_test_setup_teardown(what_is_missing_is_named, setup, teardown),
 		cmocka_unit_test_setup_teardown(status_of_a_daemon_without_arrays, setup, teardown),
+		cmocka_unit_test_setup_teardown(streams_take_events, setup, teardown),
+		cmocka_unit_test_setup_teardown(stream_that_reads_nothing_is_cut, setup, teardown),
 		cmocka_unit_test_setup_teardown(endless_line_is_cut, setup, teardown),
 		cmocka_unit_test_setup_teardown(connections_are_limited_and_slots_come_back, setup,
 						teardown),

@@ -71,6 +71,41 @@ static void the_daemon_and_its_limits(void **state)
 	assert_int_equal(c.limits.raid.read_errors_window_s, 5);
 }
 
+static void spares_and_resync(void **state)
+{
+	static const char text[] =
+		"limits { sync-min = 2M  sync-max = 0  sync-target-ms = 7  members-extra = 3 }\n"
+		"array a { members = { /a, /b }  spares = { /c, \"/d\" }  spare-group = shelf\n"
+		"  sync-min = 1M  sync-max = 3M  re-add = no }\n"
+		"array b { members = { /e, /f } }\n";
+
+	(void)state;
+	assert_int_equal(parse(text), 0);
+	assert_int_equal(c.limits.raid.sync_min_bps, 2 << 20);
+	assert_int_equal(c.limits.raid.sync_max_bps, 0);
+	assert_int_equal(c.limits.raid.sync_target_ms, 7);
+	assert_int_equal(c.limits.raid.members_extra, 3);
+	assert_int_equal(c.array[0].spares, 2);
+	assert_string_equal(c.array[0].spare[1], "/d");
+	assert_string_equal(c.array[0].spare_group, "shelf");
+	assert_int_equal(c.array[0].sync_min_bps, 1 << 20);
+	assert_int_equal(c.array[0].sync_max_bps, 3 << 20);
+	assert_false(c.array[0].readd);
+	assert_true(c.array[1].readd && !c.array[1].spares && !c.array[1].spare_group);
+
+	assert_int_equal(parse("array a { members = { /a } sync-min = 3M sync-max = 1M }\n"),
+			 -EINVAL);
+	assert_non_null(strstr(why, "sync-min is more than sync-max"));
+	assert_int_equal(parse("array a { members = { /a } spares = { /b } read-only = yes }\n"),
+			 -EINVAL);
+	assert_non_null(strstr(why, "takes no spares"));
+	assert_int_equal(parse("array a { build = 1 members = { /a } spare-group = x }\n"),
+			 -EINVAL);
+	assert_non_null(strstr(why, "without metadata"));
+	assert_int_equal(parse("array a { members = { /a } spares = { \"\" } }\n"), -EINVAL);
+	assert_non_null(strstr(why, "member without a name"));
+}
+
 static void arrays_and_exports(void **state)
 {
 	static const char text[] =
@@ -305,6 +340,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_daemon_and_its_limits),
+		cmocka_unit_test(spares_and_resync),
 		cmocka_unit_test(arrays_and_exports),
 		cmocka_unit_test(what_is_left_out_has_a_default),
 		cmocka_unit_test(several_exports_of_one_array),

@@ -102,6 +102,37 @@ static void daemon_and_loops(void **state)
 	has("nbd_raidd_loop_large_bytes{loop=\"0\"} 9");
 }
 
+static void resync_and_bitmap(void **state)
+{
+	struct raid_status *st = &arrays[1].status;
+
+	(void)state;
+	arrays[1].spares = 2;
+	st->sync.action = RAID_SYNC_REBUILD;
+	st->sync.done = 1000;
+	st->sync.total = 4000;
+	st->sync.min_bps = 5;
+	st->sync.max_bps = 6;
+	st->sync.mismatch_sectors = 8;
+	st->bitmap.chunks = 64;
+	st->bitmap.dirty = 3;
+	st->members = 1;
+	st->member[0].bad_blocks = 9;
+	arrays[1].member[0] = "m";
+	has("nbd_raidd_array_spares{array=\"b\"} 2");
+	has("nbd_raidd_array_sync_action{array=\"a\",action=\"idle\"} 1");
+	has("nbd_raidd_array_sync_action{array=\"b\",action=\"idle\"} 0");
+	has("nbd_raidd_array_sync_action{array=\"b\",action=\"rebuild\"} 1");
+	has("nbd_raidd_array_sync_done_bytes{array=\"b\"} 1000");
+	has("nbd_raidd_array_sync_total_bytes{array=\"b\"} 4000");
+	has("nbd_raidd_array_sync_min_bytes_per_second{array=\"b\"} 5");
+	has("nbd_raidd_array_sync_max_bytes_per_second{array=\"b\"} 6");
+	has("nbd_raidd_array_mismatched_sectors{array=\"b\"} 8");
+	has("nbd_raidd_array_bitmap_chunks{array=\"b\"} 64");
+	has("nbd_raidd_array_bitmap_dirty_chunks{array=\"b\"} 3");
+	has("nbd_raidd_member_bad_blocks{array=\"b\",member=\"m\"} 9");
+}
+
 static void arrays_and_states(void **state)
 {
 	struct raid_status *st = &arrays[1].status;
@@ -225,6 +256,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(daemon_and_loops, setup, teardown),
+		cmocka_unit_test_setup_teardown(resync_and_bitmap, setup, teardown),
 		cmocka_unit_test_setup_teardown(arrays_and_states, setup, teardown),
 		cmocka_unit_test_setup_teardown(members_and_exports, setup, teardown),
 		cmocka_unit_test_setup_teardown(strings_are_escaped, setup, teardown),
