@@ -8,6 +8,7 @@
 # shellcheck source=rebuild.sh
 . "$top/client-tests/rebuild.sh"
 requires mkfs.ext4 -V
+requires blkid --version
 
 make_array 1 2 24M --assume-clean
 mapfile -t s < <(members 3 24M s)

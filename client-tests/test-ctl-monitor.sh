@@ -7,6 +7,7 @@
 . "$(dirname "$0")/functions.sh"
 # shellcheck source=rebuild.sh
 . "$top/client-tests/rebuild.sh"
+requires jq --version
 
 make_array 1 2 64M --assume-clean --name=a
 mapfile -t s < <(members 2 64M s)

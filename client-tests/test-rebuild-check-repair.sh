@@ -7,6 +7,8 @@
 . "$(dirname "$0")/functions.sh"
 # shellcheck source=rebuild.sh
 . "$top/client-tests/rebuild.sh"
+requires jq --version
+requires python3
 requires nbdcopy --version
 random_file data 12000000 3
 

@@ -7,6 +7,7 @@
 . "$(dirname "$0")/functions.sh"
 # shellcheck source=rebuild.sh
 . "$top/client-tests/rebuild.sh"
+requires jq --version
 requires nbdcopy --version
 requires mkfs.ext4 -V
 random_file data 10000000 11
