@@ -36,7 +36,7 @@ static unsigned int percent10(const json_t *sync)
 static void end_bar(struct progress *p)
 {
 	if (p->bar) {
-		putchar('\n');
+		printf("\r%s: over\033[K\n", p->what);
 		p->bar = false;
 	}
 }
