@@ -344,7 +344,7 @@ static int ask(const struct ask *a, int argc, char **argv)
 	}
 	json_decref(said.request);
 	if (!rc && said.wait) {
-		rc = ctl_wait_for(said.control, words);
+		rc = ctl_wait_for_scrub(said.control, words);
 	}
 	return rc;
 }

@@ -178,7 +178,7 @@ void ctl_print_detail(const json_t *array);
 
 /* ---- waiting (ctl_wait.c) -------------------------------------------------------------------- */
 
-/* Until no resync, rebuild, check … of these arrays is under way (none named: of all). */
-int ctl_wait_for(const char *control_path, char *const *names);
+/* Until no check, repair, resync … of these arrays is under way; then says what was found. */
+int ctl_wait_for_scrub(const char *control_path, char *const *names);
 
 #endif

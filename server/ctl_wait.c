@@ -169,7 +169,7 @@ static bool turn(const char *control_path, char *const *names, struct progress *
 	return *rc >= 0;
 }
 
-int ctl_wait_for(const char *control_path, char *const *names)
+static int wait_for(const char *control_path, char *const *names)
 {
 	struct progress p = {.terminal = isatty(STDOUT_FILENO), .tenths = -1};
 	int rc;
@@ -178,6 +178,30 @@ int ctl_wait_for(const char *control_path, char *const *names)
 		poll(NULL, 0, POLL_MS);
 	}
 	return rc;
+}
+
+static int say_found(const char *control_path, char *const *names)
+{
+	json_t *status = ctl_ask_status(control_path);
+	const json_t *array;
+	size_t i;
+
+	json_array_foreach(json_object_get(status, "arrays"), i, array)
+	{
+		if (ctl_is_meant(array, names)) {
+			printf("%s: %llu mismatched sectors found\n", ctl_text(array, "name"),
+			       ctl_number(json_object_get(array, "sync"), "mismatch_sectors"));
+		}
+	}
+	json_decref(status);
+	return status ? CTL_OK : CTL_REFUSED;
+}
+
+int ctl_wait_for_scrub(const char *control_path, char *const *names)
+{
+	int rc = wait_for(control_path, names);
+
+	return rc ? rc : say_found(control_path, names);
 }
 
 int ctl_wait(int argc, char **argv)
@@ -194,5 +218,5 @@ int ctl_wait(int argc, char **argv)
 		}
 		control = optarg;
 	}
-	return ctl_wait_for(control, argv + optind);
+	return wait_for(control, argv + optind);
 }
