@@ -583,6 +583,7 @@ static bool run(struct core *c)
 		set_state(s, RESYNC_RUN);
 	} else if (s->low == s->limit) {
 		CHECK(!s->out && !s->redos);
+		publish(c); /* it may have begun here */
 		leave(c, RESYNC_END_DONE);
 	} else {
 		if (!is_scrub(s) && resync_mark_due(c)) {

@@ -152,9 +152,28 @@ static bool finishing(const struct core *c)
 	return false;
 }
 
+/*
+ * A mirror of one copy has nothing that could differ from it; members that are filled from it
+ * begin at their start.
+ */
+static bool only_copy(const struct core *c)
+{
+	uint32_t good = 0, begun = 0;
+
+	for (uint32_t k = 0; k < VIEW_SLOTS; k++) {
+		const struct view_slot *vs = &c->view.slot[k];
+
+		good += vs->in_sync;
+		begun += vs->writes && !vs->in_sync && vs->good_below;
+	}
+	return c->geo.p.level == RAID_LEVEL_1 && good == 1 && !begun;
+}
+
 static bool urgent(const struct core *c, struct resync_plan *out)
 {
-	if (targets(c, SYNC_REBUILD, out) || targets(c, SYNC_COPY, out)) {
+	bool unsynced = c->meta.resync_offset != SB_IN_SYNC, one = only_copy(c);
+
+	if (!(unsynced && one) && (targets(c, SYNC_REBUILD, out) || targets(c, SYNC_COPY, out))) {
 		return true;
 	}
 	/* A member that has just been filled takes part: what was copied to it before the last
@@ -168,7 +187,8 @@ static bool urgent(const struct core *c, struct resync_plan *out)
 		.limit = resync_limit(c, SYNC_RESYNC),
 		.from = c->meta.resync_offset * RAID_SECTOR_BYTES,
 	};
-	return c->meta.resync_offset != SB_IN_SYNC;
+	out->from = one ? out->limit : out->from;
+	return unsynced;
 }
 
 bool resync_next(const struct core *c, struct resync_plan *out)
@@ -180,7 +200,9 @@ bool resync_next(const struct core *c, struct resync_plan *out)
 		return false;
 	}
 	if (!s->frozen && !blocked && urgent(c, out)) {
-		out->from = round_down_u64(out->from, RAID_PAGE_BYTES);
+		if (out->from < out->limit) {
+			out->from = round_down_u64(out->from, RAID_PAGE_BYTES);
+		}
 		return true;
 	}
 	if (s->wanted == RAID_SYNC_IDLE) {

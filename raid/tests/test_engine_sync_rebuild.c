@@ -207,6 +207,25 @@ static void test_block_without_source(void **state)
 	sync_free(r);
 }
 
+/* What is filled from the only copy does not differ from it: it is read once. */
+static void test_only_copy(void **state)
+{
+	struct rig_shape shape = mirror;
+	struct rig *r;
+
+	(void)state;
+	shape.missing = 2;
+	r = sync_prepare(&shape, 52);
+	sync_wait(r);
+	assert_int_equal(state_of(r, 1), RAID_MEMBER_IN_SYNC);
+	assert_false(sync_status(r).needs_resync);
+	assert_true(rig_sb(r, 0).resync_offset == SB_IN_SYNC);
+	assert_true(sync_status(r).member[0].read_bytes <= 4096 * 512);
+	assert_int_equal(sync_status(r).member[1].reads, 0);
+	assert_memory_equal(r->disk[1] + DATA0, sync_before[0] + DATA0, 4096 * 512);
+	sync_free(r);
+}
+
 /* ---- after a restart ------------------------------------------------------------------------- */
 
 static void test_goes_on_after_restart(void **state)
@@ -250,6 +269,7 @@ int main(void)
 		cmocka_unit_test(test_replace),
 		cmocka_unit_test(test_source_fails),
 		cmocka_unit_test(test_block_without_source),
+		cmocka_unit_test(test_only_copy),
 		cmocka_unit_test(test_goes_on_after_restart),
 	};
 
