@@ -146,9 +146,20 @@ static void read_finish(struct shard *sh, struct frag *f, struct slot *s, int er
 	frag_slot_done(sh, f, s);
 }
 
+/* May the block at s->off be read on the own member? A write may have put it on the list meanwhile.
+ */
+static bool own_readable(const struct shard *sh, const struct slot *s)
+{
+	const struct bb_list *bad = sh->view->slot[s->whole_gslot].bad;
+	struct bb_range hit;
+
+	return view_gets(sh->view, s->whole_gslot, s->whole_member) &&
+	       !(bad && bb_find(bad, s->whole_maddr + s->off, block_memory(sh, s).iov_len, &hit));
+}
+
 static void own_or_restart(struct shard *sh, struct frag *f, struct slot *s)
 {
-	if (view_gets(sh->view, s->whole_gslot, s->whole_member)) {
+	if (own_readable(sh, s)) {
 		own_block(sh, s);
 	} else {
 		MARK(retry_read_member_left);

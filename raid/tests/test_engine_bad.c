@@ -332,6 +332,81 @@ static void test_order_of_log_blocks(void **state)
 	rig_free(r);
 }
 
+/* Reads of member 0 wait from the second on; its writes of the byte arg[1] fail. */
+static int first_read_fails(struct rig *r, struct raid_io *io)
+{
+	if (io->member == 0 && io->op == RAID_IO_READ) {
+		return r->arg[2]++ ? RIG_HOLD : -EIO;
+	}
+	return bad_spot(r, io);
+}
+
+static int watch_the_spot(struct rig *r, struct raid_io *io)
+{
+	r->arg[3] += io->member == 0 && io->op == RAID_IO_READ && r->arg[1] - io->maddr < io->len;
+	return 0;
+}
+
+/* A READ that goes on block by block looks at the list again before each block. */
+static void test_listed_between_two_blocks(void **state)
+{
+	struct rig *r = with_logs(2, 1);
+	struct rig_req *q;
+
+	(void)state;
+	r->as->member[1].sb.devflags = SB_DEV_WRITE_MOSTLY;
+	rig_create(r);
+	assert_int_equal(rig_write(r, 0, sizeof data, data), 0);
+	r->arg[0] = 0;
+	r->arg[1] = DATA0 + 4096;
+	r->fault = first_read_fails;
+	q = rig_submit(r, RAID_OP_READ, 0, 16384, 0, NULL);
+	rig_run(r);
+	assert_int_equal(q->state, 0); /* its first block is out */
+	assert_int_equal(rig_write(r, 4096, 4096, data + 65536), 0);
+	assert_int_equal(log_of(r, 0).count, 1);
+	r->fault = watch_the_spot;
+	rig_run(r);
+	assert_int_equal(q->state, 1);
+	assert_memory_equal((const uint8_t *)q->req.data + 4096, data + 65536, 4096);
+	assert_int_equal(rig_finish(r, q), 0);
+	assert_int_equal(r->arg[3], 0);
+	rig_free(r);
+}
+
+/* Levels with parity list a failed write, too. */
+static void test_parity_lists(void **state)
+{
+	struct rig_shape shape = {.level = RAID_LEVEL_5,
+				  .layout = 2,
+				  .chunk_sectors = 16,
+				  .slots = 4,
+				  .sectors = 1024,
+				  .spares = 1};
+	struct rig *r = rig_prepare(&shape);
+
+	(void)state;
+	for (uint32_t i = 0; i < r->as->members; i++) {
+		r->as->member[i].sb.bblog_offset = LOG_OFFSET;
+		r->as->member[i].sb.bblog_size = 8;
+	}
+	rig_create(r);
+	assert_int_equal(rig_write(r, 0, 262144, data), 0);
+	r->arg[0] = 1;
+	r->arg[1] = DATA0 + 4096;
+	r->fault = bad_spot;
+	assert_int_equal(rig_write(r, 0, 65536, data + 65536), 0);
+	assert_int_equal(rig_count(r, RAID_EV_MEMBER_FAILED), 0);
+	assert_int_equal(log_of(r, 1).count, 1);
+	assert_int_equal(state_of(r, 4), RAID_MEMBER_REPLACEMENT);
+	assert_int_equal(rig_read(r, 0, 65536, back), 0);
+	assert_memory_equal(back, data + 65536, 65536);
+	r->fault = NULL;
+	assert_int_equal(rig_write(r, 0, 65536, data), 0);
+	assert_int_equal(log_of(r, 1).count, 0);
+	rig_free(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -345,6 +420,8 @@ int main(void)
 		cmocka_unit_test(test_all_listed_is_written),
 		cmocka_unit_test(test_hand_keeps_what_others_lack),
 		cmocka_unit_test(test_order_of_log_blocks),
+		cmocka_unit_test(test_listed_between_two_blocks),
+		cmocka_unit_test(test_parity_lists),
 	};
 
 	return cmocka_run_group_tests_name("engine_bad", tests, NULL, NULL);
