@@ -350,6 +350,9 @@ bool member_run(struct core *c)
 		moved = true;
 	}
 	moved |= member_spares_run(c);
+	if (c->leaving && c->view.broken) {
+		member_all_recorded(c); /* as far as it ever will be */
+	}
 	for (uint32_t i = 0; c->leaving && i < c->members; i++) {
 		struct member *m = &c->member[i];
 

@@ -401,6 +401,7 @@ static bool is_over(struct core *c, struct raid_cmd *cmd, int *res)
 bool member_cmds_run(struct core *c)
 {
 	struct raid_cmd *cmd, *tmp;
+	uint32_t leaving = c->leaving;
 	bool moved = false;
 	int res;
 
@@ -411,7 +412,7 @@ bool member_cmds_run(struct core *c)
 			core_answer(c, cmd, res);
 		}
 	}
-	return moved;
+	return moved || c->leaving != leaving;
 }
 
 /* The array has stopped: what still waits will not be done. */

@@ -574,6 +574,29 @@ static void test_add_given_up(void **state)
 	free_all(r);
 }
 
+/* Who fails when nothing can be recorded any more is over all the same once its ios are back. */
+static void test_fails_when_broken(void **state)
+{
+	struct rig_shape shape = mirror;
+	struct rig *r;
+
+	(void)state;
+	shape.missing = 2;
+	shape.spares = 1;
+	r = filled(&shape);
+	rig_advance_ms(r, 1000);
+	assert_int_equal(state_of(r, 1), RAID_MEMBER_REBUILDING);
+	r->arg[0] = 0;
+	r->fault = fail_superblocks;
+	assert_int_equal(rig_write(r, 0, 4096, data), -EIO); /* cannot be called dirty */
+	assert_int_equal(member_fail(&r->a->core, 1, (struct raid_event){.why = "test"}),
+			 MEMBER_FAIL_DONE);
+	rig_run(r);
+	assert_int_equal(state_of(r, 1), RAID_MEMBER_FAULTY);
+	assert_int_equal(rig_count(r, RAID_EV_MEMBER_GONE), 1);
+	rig_free(r);
+}
+
 /* REMOVE while an io hangs: refused until it is back, for its memory is still the device's. */
 static void test_remove_waits_for_ios(void **state)
 {
@@ -670,6 +693,7 @@ int main(void)
 		cmocka_unit_test(test_return),
 		cmocka_unit_test(test_newer_device_refused),
 		cmocka_unit_test(test_add_given_up),
+		cmocka_unit_test(test_fails_when_broken),
 		cmocka_unit_test(test_remove_waits_for_ios),
 		cmocka_unit_test(test_remove_spare),
 		cmocka_unit_test(test_starts_recovering),
