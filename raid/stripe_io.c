@@ -227,7 +227,13 @@ bool stripe_emit_verify(struct shard *sh, struct stripe *st)
 {
 	stripe_mask any = 0;
 
+	/* A slot that changed hands meanwhile: what could not be read was not its new member's. */
 	for (uint32_t i = 0; i < st->blocks; i++) {
+		if (st->members_generation != sh->view->members_generation &&
+		    !sh->view->slot[stripe_gslot(st, i)].in_sync) {
+			MARK(stripe_verify_member_gone);
+			st->fix[i] = 0;
+		}
 		any |= st->fix[i];
 	}
 	if (!any) {

@@ -239,13 +239,30 @@ static void fill_in(const struct shard *sh, const struct stripe *st, uint32_t su
 	}
 }
 
+/* Will every data block of the sub-row be at hand, read or computed? */
+static bool all_known(const struct stripe *st, stripe_mask bit, const struct stripe_sub_in *in,
+		      const struct stripe_sub_out *out)
+{
+	uint32_t unread = 0, parity = 0;
+
+	for (uint32_t i = 0; i < st->blocks; i++) {
+		bool have = out->read[i] || st->have[i] & bit;
+
+		unread += i < st->row.data && !have;
+		parity += i >= st->row.data && have;
+	}
+	return !unread || (!in->stale && unread <= parity);
+}
+
 /* Put one decision into the masks. */
 static void take_out(const struct shard *sh, struct stripe *st, uint32_t sub,
-		     const struct stripe_sub_out *out)
+		     const struct stripe_sub_in *in, const struct stripe_sub_out *out)
 {
 	stripe_mask bit = (stripe_mask)(1u << sub);
 	bool rewrite = !sh->view->read_only && !sh->view->broken;
 
+	/* A READ may do without the block that it found unreadable on the way. */
+	rewrite = rewrite && out->method == STRIPE_RECOVER && all_known(st, bit, in, out);
 	st->method[sub] = (uint8_t)out->method;
 	if (out->method == STRIPE_LOST) {
 		st->lost |= bit;
@@ -255,9 +272,9 @@ static void take_out(const struct shard *sh, struct stripe *st, uint32_t sub,
 		bool bad = st->bad[i] & bit, write = out->write[i];
 
 		st->need[i] |= out->read[i] ? bit : 0;
-		if (bad && !write && out->method == STRIPE_RECOVER && i < st->row.data) {
+		if (bad && !write && rewrite && i < st->row.data) {
 			MARK(stripe_rewrite);
-			write = rewrite;
+			write = true;
 		}
 		st->write[i] |= write ? bit : 0;
 		st->fix[i] |= write && bad ? bit : 0;
@@ -311,16 +328,17 @@ void stripe_decide_all(struct shard *sh, struct stripe *st)
 			}
 			decided = true;
 		}
-		take_out(sh, st, sub, &out);
+		take_out(sh, st, sub, &in, &out);
 	}
 }
 
 /* ---- computing ----------------------------------------------------------------------------- */
 
-static bool wants_all_read(const struct stripe *st, stripe_mask bit)
+/* A READ: is everything there that is to be given away, or written back? */
+static bool nothing_to_compute(const struct stripe *st, stripe_mask bit)
 {
 	for (uint32_t d = 0; d < st->row.data; d++) {
-		if (st->touched[d] & bit && !(st->have[d] & bit)) {
+		if ((st->touched[d] | st->write[d]) & bit && !(st->have[d] & bit)) {
 			return false;
 		}
 	}
@@ -334,7 +352,7 @@ static void recover(const struct shard *sh, struct stripe *st, uint32_t sub)
 	stripe_mask bit = (stripe_mask)(1u << sub);
 	bool have[RAID_SLOTS_MAX] = {false};
 
-	if (st->method[sub] != STRIPE_RECOVER || (st->read_only && wants_all_read(st, bit))) {
+	if (st->method[sub] != STRIPE_RECOVER || (st->read_only && nothing_to_compute(st, bit))) {
 		return;
 	}
 	for (uint32_t i = 0; i < st->blocks; i++) {
@@ -359,6 +377,7 @@ static void lay_ground(const struct shard *sh, struct stripe *st, uint32_t sub)
 		bool as_it_was = st->write[d] & bit && (st->read_only || !(st->touched[d] & bit));
 
 		if (part || as_it_was) {
+			CHECK(st->have[d] & bit);
 			memcpy(now, stripe_old(sh, st, d, sub), STRIPE_SUB);
 			*src = now;
 		}
@@ -407,6 +426,21 @@ static uint32_t alike(const struct shard *sh, const struct stripe *st, uint32_t 
 	return end - sub;
 }
 
+/* Nothing is computed from memory that holds no block of the row. */
+static void check_inputs(const struct stripe *st, uint32_t sub, uint32_t subs,
+			 const struct stripe_calc *c)
+{
+	stripe_mask run = (stripe_mask)(((1u << subs) - 1) << sub);
+	bool rmw = st->method[sub] == STRIPE_RMW;
+
+	for (uint32_t i = 0; i < st->blocks; i++) {
+		bool used = i >= st->row.data ? rmw && c->made[i - st->row.data]
+					      : rmw == (c->now[i] != NULL);
+
+		CHECK(!used || (st->have[i] & run) == run);
+	}
+}
+
 static void make_parity(const struct shard *sh, struct stripe *st, uint32_t sub, uint32_t subs)
 {
 	struct stripe_calc c = {
@@ -423,6 +457,7 @@ static void make_parity(const struct shard *sh, struct stripe *st, uint32_t sub,
 			}
 		}
 	}
+	check_inputs(st, sub, subs, &c);
 	stripe_parity(&c, st->method[sub]);
 }
 
@@ -453,6 +488,7 @@ void stripe_copy_out(const struct shard *sh, const struct stripe *st, uint8_t *t
 
 	FOR_EACH_PART(sh, st, p, st->read_addr, st->read_len)
 	{
+		CHECK(st->have[p.index] >> p.sub & 1);
 		memcpy(to + (p.addr - st->read_addr), stripe_old(sh, st, p.index, p.sub) + p.off,
 		       p.len);
 	}
