@@ -25,10 +25,7 @@ random_file share/first $((64 << 20)) 1
 mib=9
 takeover_members
 
-partly='.members | any(.state == "rebuilding" or .state == "replacement"; .recovery_offset > 0)'
-
-# A resync below its end; of a new array of level 4 or 5 it is a rebuild onto the last member.
-resync_partly="(.resync_offset > 0) or ($partly)"
+partly='.sync | .action != "idle" and .done > 0 and .done < .total'
 
 for row in "${arrays[@]}"; do
 	read -r name level layout n work bitmap <<<"$row"
@@ -52,10 +49,7 @@ for row in "${arrays[@]}"; do
 	readd) tell "$name" fail a "$dir/m0" ;;
 	esac
 	pieces "$uri" "$dir/model" 2 40
-	case $work in
-	rebuild | replace) wait_for 30 ask "$name" "$partly" ;;
-	resync) wait_for 30 ask "$name" "$resync_partly" ;;
-	esac
+	[ "$work" = readd ] || wait_for 30 ask "$name" "$partly"
 	stop_raidd "$name"
 	mdadm --examine "$dir"/m? >"$tmp/examine.log" 2>&1 || :
 	case $work in

@@ -15,6 +15,7 @@ requires nbd-client -V
 requires mkfs.ext4 -V
 requires fsck.ext4 -V
 requires jq --version
+requires python3 --version
 requires_build nbd-raidd nbd-raidctl
 
 arrays=()
@@ -43,30 +44,36 @@ status_is()
 	"$BUILD/nbd-raidctl" status --json --control=/run/d.ctl | jq -e ".arrays[0] | $1" >/dev/null
 }
 
-# Files of many sizes, over and over, until told to end; each with its checksum in its name.
+# Files of many sizes, over and over, until told to end; then /run/sums has their checksums.
 write_files()
 {
-	local i sum
-	for ((i = 0; ; i++)); do
-		head -c $(((i % 40) * 9000 + 100)) /dev/urandom >/run/f
-		sum=$(sha256sum </run/f | cut -d' ' -f1)
-		cp /run/f "/run/mnt/$((i % 150))-${sum:0:40}.new"
-		rm -f /run/mnt/$((i % 150))-*.ok
-		mv "/run/mnt/$((i % 150))-${sum:0:40}.new" "/run/mnt/$((i % 150))-${sum:0:40}.ok"
-		[ $((i % 8)) -ne 0 ] || sync -f /run/mnt
-		[ ! -e /run/enough ] || [ $i -lt 60 ] || break
-	done
-	ls /run/mnt >/run/files
+	python3 - <<-'PY'
+		import hashlib, os
+		sums = {}
+		i = 0
+		while i < 60 or not os.path.exists("/run/enough"):
+		    data = os.urandom(i % 40 * 9000 + 100)
+		    name = f"/run/mnt/{i % 150}"
+		    with open(name + ".new", "wb") as f:
+		        f.write(data)
+		        f.flush()
+		        if i % 8 == 0:
+		            os.fsync(f.fileno())
+		    os.rename(name + ".new", name)
+		    sums[name] = hashlib.sha256(data).hexdigest()
+		    i += 1
+		    if i == 20:
+		        open("/run/begun", "w").close()
+		with open("/run/sums", "w") as f:
+		    for name, value in sums.items():
+		        f.write(f"{value}  {name}\n")
+	PY
 }
 
 files_intact()
 {
-	local f sum
-	ls /run/mnt | cmp - /run/files
-	for f in /run/mnt/*.ok; do
-		sum=$(sha256sum <"$f" | cut -d' ' -f1)
-		[ "${f#*-}" = "${sum:0:40}.ok" ] || { echo "$f is damaged"; return 1; }
-	done
+	[ "$(cd /run/mnt && echo [0-9]* | wc -w)" -eq "$(wc -l </run/sums)" ]
+	sha256sum --check --quiet /run/sums
 }
 
 guest()
@@ -75,8 +82,8 @@ guest()
 	mkdir -p /run/a
 	while read -r level members victims; do
 		at="level $level"
-		rm -f /run/a/* /run/enough
-		"$BUILD/nbd-raidctl" create "--level=$level" --sparse --assume-clean --file-size=32M \
+		rm -f /run/a/* /run/enough /run/begun
+		"$BUILD/nbd-raidctl" create "--level=$level" --sparse --assume-clean --file-size=20M \
 			--spare-devices="$(wc -w <<<"$victims")" $(seq -f '/run/a/m%g' 0 $((members - 1))) >/run/c.log ||
 			{ cat /run/c.log; return 1; }
 		serve
@@ -84,7 +91,7 @@ guest()
 		mount /dev/nbd0 /run/mnt
 		write_files &
 		writer=$!
-		until compgen -G '/run/mnt/20-*.ok' >/dev/null; do pause; done
+		until [ -e /run/begun ]; do pause; done
 		for victim in $victims; do
 			"$BUILD/nbd-raidctl" fail --control=/run/d.ctl r "/run/a/m$victim" >/run/c.log
 		done

@@ -2,7 +2,9 @@
 /*
  * The engine on golden arrays: what a real Linux md wrote is read through raid.h, byte for byte and
  * with the unreadable sectors being errors, without a write to any member. Arrays that may be
- * written are written to, stopped, assembled again from their members, and read once more.
+ * written are written to; what waits (resync, rebuild, replacement) is done; they are stopped,
+ * assembled again from their members, and read once more: with all of them, and without any one
+ * (level 6: any two neighbours), which parity or a copy must make up for.
  * One test an array, named like it; $GOLDEN_DIR names another collection.
  */
 #include "raid/tests/golden.h"
@@ -270,6 +272,48 @@ static uint32_t still_degraded(void)
 	return left;
 }
 
+/* Read what the array holds without one or two of its members; false if it cannot do without. */
+static bool read_without(uint32_t first, uint32_t second, const uint8_t *content)
+{
+	struct asm_options opt = {.want_readonly = true};
+
+	for (uint32_t i = 0; i < golden.members; i++) {
+		golden_candidate(&golden.member[i], &cand[i]);
+		if (i == first || i == second) {
+			cand[i].load_err = -ENODEV;
+		}
+	}
+	asm_decide(cand, golden.members, &opt, &assembly);
+	if (assembly.decision == ASM_REFUSE) {
+		return false;
+	}
+	start(true);
+	check_all(content);
+	stop();
+	return true;
+}
+
+/* The redundancy is good everywhere: nothing that is whole needs any one of its members. */
+static void check_redundancy(const uint8_t *content)
+{
+	uint32_t in_sync[RAID_SLOTS_MAX], n = 0;
+
+	for (uint32_t i = 0; i < assembly.members; i++) {
+		if (assembly.member[i].verdict == ASM_IN_SYNC) {
+			in_sync[n++] = i;
+		}
+		if (assembly.member[i].bad.count) {
+			return; /* some blocks have no second copy */
+		}
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t first = in_sync[i];
+		uint32_t second = golden.level == RAID_LEVEL_6 ? in_sync[(i + 1) % n] : first;
+
+		assert_true(read_without(first, second, content));
+	}
+}
+
 static void write_and_come_back(uint8_t *content)
 {
 	uint32_t degraded = still_degraded();
@@ -296,6 +340,9 @@ static void write_and_come_back(uint8_t *content)
 	start(true);
 	check_all(content);
 	stop();
+	if (redundant() && !degraded) {
+		check_redundancy(content);
+	}
 }
 
 /* ---- one array ------------------------------------------------------------------------------ */
