@@ -356,7 +356,8 @@ bool member_run(struct core *c)
 	for (uint32_t i = 0; c->leaving && i < c->members; i++) {
 		struct member *m = &c->member[i];
 
-		if (m->state == RAID_MEMBER_LEAVING && m->recorded &&
+		/* Where superblocks can no longer be kept there is nothing to wait for. */
+		if (m->state == RAID_MEMBER_LEAVING && (m->recorded || c->view.broken) &&
 		    !c->iop->member[i].in_flight) {
 			MARK(member_gone);
 			member_set_state(m, RAID_MEMBER_FAULTY);

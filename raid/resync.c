@@ -331,21 +331,30 @@ static uint64_t lowest(const struct resync *s)
 	return low;
 }
 
-/* Orders above low that are done: one bit for each step. */
+/* Not done: every step that [lo, hi) touches. */
+static uint64_t without(const struct resync *s, uint64_t mask, uint64_t lo, uint64_t hi)
+{
+	for (uint64_t i = (lo - s->low) / s->step; i <= (hi - 1 - s->low) / s->step; i++) {
+		mask &= i < MASK_STEPS ? ~(1ull << i) : UINT64_MAX;
+	}
+	return mask;
+}
+
+/* Steps above low that are done as a whole, a bit each: orders may begin and end anywhere. */
 static uint64_t done_mask(const struct resync *s)
 {
 	uint64_t mask = 0;
 
 	for (uint32_t i = 0; i < MASK_STEPS && s->low + i * s->step < s->pos; i++) {
-		mask |= 1ull << i;
+		mask |= (uint64_t)(s->low + (i + 1) * s->step <= s->pos || s->pos == s->limit) << i;
 	}
 	for (uint32_t i = 0; i < s->orders; i++) {
 		if (s->op[i].state == SYNC_ORDER_OUT) {
-			mask &= ~(1ull << (s->op[i].lo - s->low) / s->step);
+			mask = without(s, mask, s->op[i].lo, s->op[i].hi);
 		}
 	}
 	for (uint32_t i = 0; i < s->redos; i++) {
-		mask &= ~(1ull << (s->redo[i].lo - s->low) / s->step);
+		mask = without(s, mask, s->redo[i].lo, s->redo[i].hi);
 	}
 	return mask;
 }
@@ -388,18 +397,27 @@ static void publish(struct core *c)
 
 /*
  * The next part that needs something, from pos on. What is passed over is done. Returns false at
- * the end.
+ * the end, and while nothing may be passed over.
  */
 static bool next_part(struct core *c, uint64_t *lo, uint64_t *hi)
 {
 	struct resync *s = &c->resync;
 
+	s->skip_waits = false;
 	*lo = s->pos;
 	*hi = s->limit;
 	if (s->pos < s->limit && !resync_needed(c, lo, hi)) {
 		*lo = s->limit;
 	}
 	*lo = max_u64(s->pos, round_down_u64(*lo, RAID_PAGE_BYTES));
+	if (*lo != s->pos && s->kind == SYNC_REBUILD && resync_is_parity(c) &&
+	    lowest(s) != s->pos) {
+		/* What is passed over must be good at once, or a write there would not go to the
+		 * target and set a bit that nobody looks at again. */
+		MARK(resync_skip_waits);
+		s->skip_waits = true;
+		return false;
+	}
 	if (*lo != s->pos) {
 		MARK(resync_skip);
 		s->pos = *lo;
@@ -649,7 +667,7 @@ uint64_t resync_deadline(const struct core *c)
 	if (s->mark == MARK_NONE && s->low > s->marked_low && !is_scrub(s)) {
 		at = s->mark_at_ns;
 	}
-	if (!list_empty(&s->idle) && (s->redos || s->pos < s->limit)) {
+	if (!list_empty(&s->idle) && (s->redos || (s->pos < s->limit && !s->skip_waits))) {
 		uint64_t next = sync_rate_next_ns(&s->rate);
 
 		if (next != RAID_NEVER && s->redos) {

@@ -72,6 +72,7 @@ struct resync {
 	struct sync_op op[SYNC_ORDERS_MAX];
 	struct list idle; /* sync_op.link */
 	/* Orders to be given again, and not before when. */
+	bool skip_waits; /* what needs nothing is passed over when all before it is done */
 	uint32_t redos;
 	struct {
 		uint64_t lo, hi;
