@@ -147,7 +147,7 @@ static void run_commands(struct raid_array *a)
 			resync_speed(&a->core, cmd->min_bps, cmd->max_bps);
 			cmd_answer(a, cmd, 0);
 		} else {
-			cmd_answer(a, cmd, why_set(cmd->why, -ENOTSUP, "not yet possible"));
+			cmd_answer(a, cmd, why_set(cmd->why, -EINVAL, "no such command"));
 		}
 	}
 }

@@ -154,7 +154,7 @@ bool sync_mirror_place(const struct shard *sh, const struct sync_job *j, uint32_
 				return false;
 			}
 			tried |= 1u << i;
-		} while (listed(sh, &p.copy[i], p.len)); /* it has a part: perhaps another has all */
+		} while (listed(sh, &p.copy[i], p.len)); /* has a part: perhaps another has all */
 	}
 	out->gslot = p.copy[i].slot;
 	out->maddr = p.copy[i].maddr;

@@ -14,11 +14,14 @@
 const uint8_t *groups_held(const struct world *w, uint32_t slot, uint64_t maddr, enum image image)
 {
 	uint32_t d = w->holder[slot];
-	const struct disk *disk = &w->disk[d];
+	const struct disk *disk;
 
 	if (d == LAYOUT_NONE ||
-	    (maddr - w->layout.data_from[slot]) / RAID_SECTOR_BYTES >= w->held_sectors[slot] ||
-	    w->listed[d][maddr / RAID_SECTOR_BYTES] ||
+	    (maddr - w->layout.data_from[slot]) / RAID_SECTOR_BYTES >= w->held_sectors[slot]) {
+		return NULL;
+	}
+	disk = &w->disk[d];
+	if (w->listed[d][maddr / RAID_SECTOR_BYTES] ||
 	    disk_is_bad(disk, maddr, RAID_SECTOR_BYTES)) {
 		return NULL;
 	}
