@@ -1,12 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# fio's nbd engine writes and verifies random blocks at depth 64, from four connections at once.
+# fio's nbd engine writes and verifies random blocks at depth 64, from four connections at once, while the new
+# array's first resync or build runs.
 # timeout: 300
 # shellcheck source=functions.sh
 . "$(dirname "$0")/functions.sh"
 requires fio --enghelp=nbd
 requires_build nbd-raidd nbd-raidctl
-for level in 1,2 10,3 0,3; do
+for level in 1,2 10,3 0,3 4,3 5,4 5,2 6,4; do
 	mapfile -t m < <(members "${level#*,}" 32M)
 	raidctl create --level="${level%,*}" --sparse "${m[@]}" >"$tmp/create.log" 2>&1 || fail "$(cat "$tmp/create.log")"
 	raidd --array "a:$(comma "${m[@]}")" --run "fio --name=v --ioengine=nbd --uri=\"\$uri\" --rw=randrw \
