@@ -11,6 +11,10 @@
  *
  * An unreadable block that the others can give is rewritten by CHECK and REPAIR; not if those
  * disagree among themselves.
+ *
+ * Where parity may be stale (view_unsynced) no data comes from it and it names no wrong block
+ * (rule 5); it is made from data as ever. That happens also after a resync: what could not be
+ * brought in order stays in need of one.
  */
 #include "raid/sync_job.h"
 
@@ -137,6 +141,34 @@ static void gather(const struct shard *sh, const struct sync_job *j, uint32_t bl
 	}
 }
 
+static bool stale(const struct shard *sh, const struct sync_job *j, uint32_t block)
+{
+	uint64_t at = block_at(j, block);
+
+	return view_unsynced(sh->view, at, at + SYNC_BLOCK);
+}
+
+static bool data_lost(const struct sync_job *j, const struct subrow *r, uint32_t block)
+{
+	for (uint32_t d = 0; d < r->row.data; d++) {
+		if (sync_has(j, SYNC_LOST, r->row.slot[d], block)) {
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Can what is lost be computed from what is there? */
+static bool recoverable(const struct shard *sh, const struct sync_job *j, const struct subrow *r,
+			uint32_t block)
+{
+	if (r->lost <= r->parity && data_lost(j, r, block) && stale(sh, j, block)) {
+		MARK(sync_parity_stale);
+		return false;
+	}
+	return r->lost <= r->parity;
+}
+
 static void recover(const struct sync_job *j, const struct subrow *r, uint32_t block)
 {
 	bool p = !sync_has(j, SYNC_LOST, r->row.p, block);
@@ -196,14 +228,10 @@ static void forget_fixes(struct sync_job *j, uint32_t block)
 
 static void resync(struct shard *sh, struct sync_job *j, uint32_t block)
 {
-	bool data_lost = false;
 	struct subrow r;
 
 	gather(sh, j, block, &r);
-	for (uint32_t d = 0; d < r.row.data; d++) {
-		data_lost |= sync_has(j, SYNC_LOST, r.row.slot[d], block);
-	}
-	if (!data_lost) {
+	if (!data_lost(j, &r, block)) {
 		compute(j, &r);
 		write_parity(j, &r, block);
 		return;
@@ -221,11 +249,12 @@ static void resync(struct shard *sh, struct sync_job *j, uint32_t block)
 }
 
 /* What the others say of blocks that could not be read, or of members that are not there. */
-static void scrub_degraded(struct sync_job *j, struct subrow *r, uint32_t block)
+static void scrub_degraded(const struct shard *sh, struct sync_job *j, struct subrow *r,
+			   uint32_t block)
 {
 	uint32_t sectors;
 
-	if (r->lost > r->parity) {
+	if (!recoverable(sh, j, r, block)) {
 		forget_fixes(j, block);
 		return;
 	}
@@ -274,14 +303,14 @@ static void scrub(struct shard *sh, struct sync_job *j, uint32_t block)
 
 	gather(sh, j, block, &r);
 	if (r.lost) {
-		scrub_degraded(j, &r, block);
+		scrub_degraded(sh, j, &r, block);
 		return;
 	}
 	sectors = compute(j, &r);
 	if (!sectors) {
 		return;
 	}
-	if (r.q) {
+	if (r.q && !stale(sh, j, block)) {
 		verdict = parity_locate(r.p, r.q, r.src, r.row.exps, &exponent);
 	}
 	wrong = name_wrong(&r, verdict, exponent);
@@ -310,7 +339,7 @@ static void rebuild(struct shard *sh, struct sync_job *j, uint32_t block)
 	}
 	if (needed) {
 		gather(sh, j, block, &r);
-		if (r.lost <= r.parity) {
+		if (recoverable(sh, j, &r, block)) {
 			recover(j, &r, block);
 			needed = false;
 		}

@@ -223,6 +223,40 @@ static void test_stale_and_unreadable(void **state)
 	sync_free(r);
 }
 
+/* … not by a check or repair either, which would rewrite it, nor for a replacement. */
+static void test_stale_gives_no_data(void **state)
+{
+	(void)state;
+	for (uint32_t i = 2; i <= FIRST_RAID6 + 1; i++) {
+		struct rig_shape shape = shape_of(i, 1);
+		struct raid_cmd cmd = {.op = RAID_CMD_REPLACE, .with = UINT32_MAX};
+		struct rig *r = sync_prepare(&shape, i);
+		struct geo_row row;
+		uint32_t k;
+
+		geo_row_map(&r->as->geometry, (BAD - DATA0) / (512 * shape.chunk_sectors), &row);
+		cmd.member = k = row.slot[1];
+		r->fault = unreadable;
+		r->arg[0] = k;
+		r->arg[1] = 1;
+		sync_wait(r);
+		assert_true(sync_status(r).needs_resync);
+		r->arg[1] = 0;
+		assert_int_equal(sync_command(r, RAID_SYNC_CHECK), 0);
+		sync_wait(r);
+		assert_int_equal(sync_command(r, RAID_SYNC_REPAIR), 0);
+		sync_wait(r);
+		assert_int_equal(r->arg[0], k);
+		assert_memory_equal(r->disk[k] + BAD, sync_before[k] + BAD, 4096);
+		raid_control(r->a, &cmd);
+		sync_wait(r);
+		assert_int_equal(cmd.res, 0);
+		assert_int_not_equal(state_of(r, shape.slots), RAID_MEMBER_IN_SYNC);
+		assert_int_equal(state_of(r, k), RAID_MEMBER_IN_SYNC);
+		sync_free(r);
+	}
+}
+
 /* ---- rebuild, replace ------------------------------------------------------------------------ */
 
 static void test_rebuild(void **state)
@@ -360,6 +394,7 @@ int main(void)
 		cmocka_unit_test(test_two_wrong),
 		cmocka_unit_test(test_check_rewrites_unreadable),
 		cmocka_unit_test(test_stale_and_unreadable),
+		cmocka_unit_test(test_stale_gives_no_data),
 		cmocka_unit_test(test_rebuild),
 		cmocka_unit_test(test_two_rebuilt),
 		cmocka_unit_test(test_rebuild_from_unreadable),
