@@ -246,6 +246,7 @@ void stripe_cover(struct shard *sh, struct stripe *st, const struct frag *f);
 void stripe_cover_again(struct shard *sh, struct stripe *st);
 bool stripe_full(const struct shard *sh, const struct stripe *st);
 void stripe_decide_all(struct shard *sh, struct stripe *st);
+bool stripe_can_do_without(const struct shard *sh, const struct stripe *st, const struct slot *s);
 stripe_mask stripe_rows_of(const struct shard *sh, const struct stripe *st, uint64_t addr,
 			   uint64_t len);
 void stripe_copy_out(const struct shard *sh, const struct stripe *st, uint8_t *to);

@@ -500,19 +500,6 @@ void stripe_members_changed(struct shard *sh)
 
 /* ---- reads that hang ----------------------------------------------------------------------- */
 
-/* Could the rows be read without this slot? */
-static bool can_do_without(const struct shard *sh, const struct stripe *st, uint32_t gslot)
-{
-	uint64_t lo = st->range.start, hi = st->range.end;
-	uint32_t away = 0;
-
-	for (uint32_t k = 0; k < st->blocks; k++) {
-		away += k == gslot || shard_late(sh, k) || !sh->view->slot[k].writes ||
-			!view_good(sh->view, k, lo, hi);
-	}
-	return away <= sh->stripes.parity && !view_unsynced(sh->view, lo, hi);
-}
-
 /* Leave kit and reads to a husk. */
 static void leave_kit(struct shard *sh, struct stripe *st)
 {
@@ -552,7 +539,7 @@ void stripe_late(struct shard *sh, struct stripe *st, struct slot *s)
 		iop_stop_waiting(s); /* nothing else could be done about it */
 		return;
 	}
-	if (replace && (list_empty(&sh->stripes.free) || !can_do_without(sh, st, s->gslot))) {
+	if (replace && (list_empty(&sh->stripes.free) || !stripe_can_do_without(sh, st, s))) {
 		MARK(stripe_late_needed);
 		iop_wait_again(sh->iop, s); /* others may come back, or husks */
 		return;

@@ -332,6 +332,25 @@ void stripe_decide_all(struct shard *sh, struct stripe *st)
 	}
 }
 
+/* Could the sub-rows that this io reads be had without its member, and without others that hang? */
+bool stripe_can_do_without(const struct shard *sh, const struct stripe *st, const struct slot *s)
+{
+	struct stripe_sub_in in;
+
+	for (uint32_t sub = s->sub; sub < (uint32_t)s->sub + s->subs; sub++) {
+		uint32_t away = 1;
+
+		fill_in(sh, st, sub, false, &in);
+		for (uint32_t i = 0; i < st->blocks; i++) {
+			away += i != s->key && !in.readable[i];
+		}
+		if (in.stale || away > sh->stripes.parity) {
+			return false;
+		}
+	}
+	return true;
+}
+
 /* ---- computing ----------------------------------------------------------------------------- */
 
 /* A READ: is everything there that is to be given away, or written back? */

@@ -97,11 +97,47 @@ static void test_replacement_is_not_verified(void **state)
 	rig_free(r);
 }
 
+/* Reads of member 0 hang, those of the first block of member 1 fail. */
+static int late_beside_bad(struct rig *r, struct raid_io *io)
+{
+	return io->member == 0 && io->op == RAID_IO_READ && r->arg[2] ? RIG_HOLD
+								      : bad_blocks(r, io);
+}
+
+/* A block hangs that cannot be had without: it is waited for, and not asked for again and again,
+ * each time with memory of its own. */
+static void test_hung_beside_bad(void **state)
+{
+	struct rig *r = filled(&raid5);
+	struct rig_req *q;
+
+	(void)state;
+	r->fault = late_beside_bad;
+	r->arg[0] = 1 << 1;
+	r->arg[1] = DATA0;
+	r->arg[2] = 1;
+	q = rig_submit(r, RAID_OP_READ, 0, 4096, 0, NULL);
+	rig_run(r);
+	for (uint32_t i = 0; i < 10; i++) {
+		rig_advance_ms(r, 10001);
+	}
+	assert_int_equal(q->state, 0);
+	assert_int_equal(r->ios, 2); /* as planned, and for the row */
+	r->arg[2] = 0;
+	rig_run(r);
+	assert_memory_equal(q->req.data, data, 4096);
+	assert_int_equal(rig_finish(r, q), 0);
+	r->fault = NULL;
+	holds(r);
+	rig_free(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_block_read_on_the_way),
 		cmocka_unit_test(test_replacement_is_not_verified),
+		cmocka_unit_test(test_hung_beside_bad),
 	};
 
 	return cmocka_run_group_tests_name("engine_parity_repair", tests, NULL, NULL);
