@@ -188,8 +188,8 @@ static void answer(struct shard *sh, struct frag *f, int res)
 
 /* ---- going forward ------------------------------------------------------------------------- */
 
-/* Does more than one member hold some of it? Then a write that failed may be on one and not on the
- * other. */
+/* Does more than one member get some of it? Then a write that failed may be on one and not on the
+ * other. One that is being filled counts: what is copied there already is not copied again. */
 static bool several_copies(const struct shard *sh, const struct frag *f)
 {
 	uint64_t end = min_u64(f->hi, sh->view->size_bytes);
@@ -200,7 +200,8 @@ static bool several_copies(const struct shard *sh, const struct frag *f)
 
 		geo_map(sh->view->geo, addr, end - addr, &p);
 		for (uint32_t i = 0; i < p.copies; i++) {
-			copies += sh->view->slot[p.copy[i].slot].in_sync;
+			copies += sh->view->slot[p.copy[i].slot].writes;
+			copies += sh->view->slot[VIEW_TWIN + p.copy[i].slot].writes;
 		}
 		if (copies > 1) {
 			return true;
