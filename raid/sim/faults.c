@@ -223,6 +223,9 @@ static void draw_disk(struct world *w, uint32_t d)
 	struct disk_faults *f = &w->faults[d];
 
 	f->slow = prng_one_in(&w->rng, 4) ? (uint32_t)prng_range(&w->rng, 2, 8) : 1;
+	if (!f->lossy && (w->own[d].devflags & SB_DEV_FAIL_FAST)) {
+		return; /* one error and it is out */
+	}
 	if (!f->lossy) {
 		f->soft_left = SOFT_ERRORS_MAX;
 		if (world_is_good(w, d)) {

@@ -125,6 +125,8 @@ static void draw_shape(struct plan *p, struct prng *rng)
 		return;
 	}
 	p->bitmap = prng_one_in(rng, 2);
+	p->tight_table = !p->max_dev && prng_one_in(rng, 4);
+	p->devflags = prng_one_in(rng, 6) ? (uint8_t)prng_range(rng, 1, 3) : 0;
 	p->bitmap_chunk_bytes = prng_one_in(rng, 4) ? 0 : (uint32_t)(4096 << prng_below(rng, 5));
 	if (!p->max_dev && prng_one_in(rng, 2)) {
 		p->spares = prng_one_in(rng, 3) ? (uint32_t)prng_range(rng, 1, 2) : 0;

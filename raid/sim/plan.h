@@ -39,6 +39,8 @@ struct plan {
 	bool assume_clean;
 	bool shuffle_dev_numbers; /* dev_number is not the slot */
 	uint32_t max_dev;	  /* 0: as created; else a longer role table */
+	bool tight_table;	  /* … one with no free number */
+	uint8_t devflags;	  /* of every second member: enum sb_devflag */
 	uint32_t spares;	  /* disks that are spares from the start */
 	uint32_t blanks;	  /* disks that nobody has used yet */
 	bool bad_list;		  /* a member has ranges in its bad-block log */

@@ -39,6 +39,7 @@ static void plan_array(struct world *w, struct create_plan *out)
 	for (uint32_t i = 0; i < p->slots + p->spares; i++) {
 		cp->dev[i].dev_sectors = w->disk[i].p.size_bytes / RAID_SECTOR_BYTES;
 		cp->dev[i].logical_block = w->disk[i].p.block;
+		cp->dev[i].devflags = i % 2 ? p->devflags : 0;
 		prng_fill(&w->rng, cp->dev[i].device_uuid, 16);
 	}
 	if (create_plan(cp, out, why) != 0) {
@@ -116,7 +117,7 @@ static void write_bitmap(struct world *w, uint32_t i, const struct create_plan *
 static void write_metadata(struct world *w)
 {
 	struct create_plan *cp = calloc(1, sizeof *cp);
-	uint32_t n = w->plan.slots + w->plan.spares;
+	uint32_t n = w->plan.slots + w->plan.spares, most = 0;
 
 	CHECK(cp);
 	plan_array(w, cp);
@@ -127,6 +128,12 @@ static void write_metadata(struct world *w)
 		memset(cp->sb[i].dev_roles + cp->sb[i].max_dev, 0xff,
 		       (w->plan.max_dev - cp->sb[i].max_dev) * sizeof(uint16_t));
 		cp->sb[i].max_dev = w->plan.max_dev;
+	}
+	for (uint32_t i = 0; i < n && w->plan.tight_table; i++) {
+		for (uint32_t k = 0; k < n; k++) {
+			most = cp->sb[k].dev_number > most ? cp->sb[k].dev_number : most;
+		}
+		cp->sb[i].max_dev = most + 1;
 	}
 	w->listed_disk = LAYOUT_NONE;
 	if (w->plan.bad_list) {

@@ -443,6 +443,7 @@ static void list_bad(struct world *w, const struct raid_event *ev, uint32_t disk
 			 disk);
 	}
 	memset(w->listed[disk] + ev->maddr / RAID_SECTOR_BYTES, 1, ev->len / RAID_SECTOR_BYTES);
+	memset(w->was_listed[disk] + ev->maddr / RAID_SECTOR_BYTES, 1, ev->len / RAID_SECTOR_BYTES);
 }
 
 void watch_event(struct world *w, const struct raid_event *ev, uint32_t disk)

@@ -161,7 +161,7 @@ struct world {
 	struct layout layout;
 	struct oracle oracle;
 	uint8_t *listed[PLAN_DISKS_MAX];     /* per device sector: in the bad-block log … */
-	uint8_t *was_listed[PLAN_DISKS_MAX]; /* … when the session began */
+	uint8_t *was_listed[PLAN_DISKS_MAX]; /* … at any time of the session: on disk it may be */
 	uint8_t *stale; /* per group: it did not fit together when the session began, and no resync
 			   has ended since */
 	uint8_t *troubled;    /* per array sector: an error there this session */
