@@ -26,7 +26,7 @@ takeover_members
 
 made()
 {
-	local row name level layout n work bitmap m force sys=/sys/block/md0/md
+	local row name level layout n work bitmap m sys=/sys/block/md0/md
 	for row in "${arrays[@]}"; do
 		read -r name level layout n work bitmap <<<"$row"
 		at=$name
@@ -36,18 +36,17 @@ made()
 			done
 		fi
 		attach "$name"
-		# A resync begins at once: slowly, until it knows where to stop.
-		echo 10 >/proc/sys/dev/raid/speed_limit_min
-		echo 100 >/proc/sys/dev/raid/speed_limit_max
-		# --force: a level 5 is not begun as a rebuild onto its last member.
-		force=$([ "$work" != resync ] || echo force)
 		# shellcheck disable=SC2046
-		md_try --create /dev/md0 --run $(takeover_args "$level" "$layout" "$n" "$work" "$bitmap") \
-			--raid-devices="$n" ${force:+--force} "${devices[@]}"
-		echo frozen >$sys/sync_action
+		md_try --create /dev/md0 --run $(takeover_args "$level" "$layout" "$n" "$work" "$bitmap") --assume-clean \
+			--raid-devices="$n" "${devices[@]}"
+		if [ "$work" = resync ]; then
+			# Such an array waits for the first write, so that it can be told where to stop.
+			md_try --stop /dev/md0
+			echo 1 >/sys/module/md_mod/parameters/start_ro
+			md_try --assemble --update=resync /dev/md0 "${devices[@]}"
+			echo 0 >/sys/module/md_mod/parameters/start_ro
+		fi
 		echo 8192 >$sys/sync_max
-		echo 200000 >/proc/sys/dev/raid/speed_limit_max
-		echo idle >$sys/sync_action
 		head -c "$(blockdev --getsize64 /dev/md0)" first >"$name/model"
 		dd if="$name/model" of=/dev/md0 bs=1M iflag=fullblock oflag=direct status=none
 		case $work in
