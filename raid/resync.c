@@ -17,6 +17,13 @@
  *
  * Bytes count as done in the view as soon as their order is answered; for a restart they count once
  * they are durable (resync_mark.c).
+ *
+ * On parity levels a write goes to a target only where the view calls its rows good. So done and
+ * good must be the same, byte for byte and at once: what is done and not called good would miss a
+ * write, and nobody looks there again. Hence orders onto targets are whole steps, counted from the
+ * start of the component, and a step is passed over as a whole, when no bit of it is set; it is
+ * good in that moment (a write there asks for its bit first, and decides after that). Mirrors need
+ * none of this: targets get every write.
  */
 #include "raid/resync.h"
 
@@ -169,6 +176,12 @@ static void tell_found(struct core *c, const struct sync_op *op)
 	}
 }
 
+/* Where the first step of the mask begins. */
+static uint64_t mask_low(const struct resync *s)
+{
+	return round_down_u64(s->low, s->step);
+}
+
 /* ---- a run ----------------------------------------------------------------------------------- */
 
 static void leave(struct core *c, enum resync_end why)
@@ -205,7 +218,7 @@ static void begin(struct core *c, const struct resync_plan *p)
 		s->findings = 0;
 	}
 	c->view.sync_step = (uint32_t)s->step;
-	c->view.sync_low = s->low;
+	c->view.sync_low = mask_low(s);
 	c->view.sync_done_mask = 0;
 	sync_rate_begin(&s->rate, c->now.mono_ns);
 	set_state(s, RESYNC_OPEN);
@@ -331,30 +344,27 @@ static uint64_t lowest(const struct resync *s)
 	return low;
 }
 
-/* Not done: every step that [lo, hi) touches. */
-static uint64_t without(const struct resync *s, uint64_t mask, uint64_t lo, uint64_t hi)
+/* Nothing goes on before the oldest order is answered: the mask has no bit for it. */
+static bool mask_full(const struct resync *s)
 {
-	for (uint64_t i = (lo - s->low) / s->step; i <= (hi - 1 - s->low) / s->step; i++) {
-		mask &= i < MASK_STEPS ? ~(1ull << i) : UINT64_MAX;
-	}
-	return mask;
+	return s->pos >= mask_low(s) + MASK_STEPS * s->step;
 }
 
-/* Steps above low that are done as a whole, a bit each: orders may begin and end anywhere. */
+/* Steps from mask_low() on that are done: passed over, or their order is. A bit each. */
 static uint64_t done_mask(const struct resync *s)
 {
-	uint64_t mask = 0;
+	uint64_t mask = 0, from = mask_low(s);
 
-	for (uint32_t i = 0; i < MASK_STEPS && s->low + i * s->step < s->pos; i++) {
-		mask |= (uint64_t)(s->low + (i + 1) * s->step <= s->pos || s->pos == s->limit) << i;
+	for (uint32_t i = 0; i < MASK_STEPS && from + i * s->step < s->pos; i++) {
+		mask |= 1ull << i;
 	}
 	for (uint32_t i = 0; i < s->orders; i++) {
 		if (s->op[i].state == SYNC_ORDER_OUT) {
-			mask = without(s, mask, s->op[i].lo, s->op[i].hi);
+			mask &= ~(1ull << (s->op[i].lo - from) / s->step);
 		}
 	}
 	for (uint32_t i = 0; i < s->redos; i++) {
-		mask = without(s, mask, s->redo[i].lo, s->redo[i].hi);
+		mask &= ~(1ull << (s->redo[i].lo - from) / s->step);
 	}
 	return mask;
 }
@@ -388,7 +398,7 @@ static void publish(struct core *c)
 					max_u64(c->view.slot[k].good_below, s->low);
 			}
 		}
-		c->view.sync_low = s->low;
+		c->view.sync_low = mask_low(s);
 		c->view.sync_done_mask = resync_is_parity(c) ? done_mask(s) : 0;
 	}
 	c->view.generation++;
@@ -397,36 +407,35 @@ static void publish(struct core *c)
 
 /*
  * The next part that needs something, from pos on. What is passed over is done. Returns false at
- * the end, and while nothing may be passed over.
+ * the end, and when the mask reaches no further.
  */
 static bool next_part(struct core *c, uint64_t *lo, uint64_t *hi)
 {
 	struct resync *s = &c->resync;
+	uint64_t end = mask_low(s) + MASK_STEPS * s->step;
+	bool full = false;
 
-	s->skip_waits = false;
 	*lo = s->pos;
 	*hi = s->limit;
 	if (s->pos < s->limit && !resync_needed(c, lo, hi)) {
 		*lo = s->limit;
 	}
-	*lo = max_u64(s->pos, round_down_u64(*lo, RAID_PAGE_BYTES));
-	if (*lo != s->pos && s->kind == SYNC_REBUILD && resync_is_parity(c) &&
-	    lowest(s) != s->pos) {
-		/* What is passed over must be good at once, or a write there would not go to the
-		 * target and set a bit that nobody looks at again. */
+	resync_widen(c, lo, hi);
+	*lo = max_u64(s->pos, *lo);
+	if (resync_in_steps(c) && *lo >= end && lowest(s) != s->pos) {
 		MARK(resync_skip_waits);
-		s->skip_waits = true;
-		return false;
+		*lo = end;
+		full = true;
 	}
 	if (*lo != s->pos) {
 		MARK(resync_skip);
 		s->pos = *lo;
 		publish(c);
 	}
-	if (*lo == s->limit) {
+	if (*lo == s->limit || full) {
 		return false;
 	}
-	*hi = min_u64(round_up_u64(*hi, RAID_PAGE_BYTES), resync_order_end(c, *lo));
+	*hi = min_u64(*hi, resync_order_end(c, *lo));
 	return true;
 }
 
@@ -445,7 +454,7 @@ static bool give(struct core *c)
 			MARK(resync_redo);
 			s->redos--;
 			order(c, s->redo[s->redos].lo, s->redo[s->redos].hi);
-		} else if (s->pos - s->low < (MASK_STEPS - 1) * s->step && next_part(c, &lo, &hi)) {
+		} else if (!mask_full(s) && next_part(c, &lo, &hi)) {
 			s->pos = hi;
 			order(c, lo, hi);
 		} else {
@@ -667,7 +676,7 @@ uint64_t resync_deadline(const struct core *c)
 	if (s->mark == MARK_NONE && s->low > s->marked_low && !is_scrub(s)) {
 		at = s->mark_at_ns;
 	}
-	if (!list_empty(&s->idle) && (s->redos || (s->pos < s->limit && !s->skip_waits))) {
+	if (!list_empty(&s->idle) && (s->redos || (s->pos < s->limit && !mask_full(s)))) {
 		uint64_t next = sync_rate_next_ns(&s->rate);
 
 		if (next != RAID_NEVER && s->redos) {

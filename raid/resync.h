@@ -72,7 +72,6 @@ struct resync {
 	struct sync_op op[SYNC_ORDERS_MAX];
 	struct list idle; /* sync_op.link */
 	/* Orders to be given again, and not before when. */
-	bool skip_waits; /* what needs nothing is passed over when all before it is done */
 	uint32_t redos;
 	struct {
 		uint64_t lo, hi;
@@ -133,6 +132,10 @@ bool resync_waits(const struct core *c);
 uint64_t resync_limit(const struct core *c, enum sync_kind kind);
 /* The first part from *lo on that needs something, as the bitmap knows; false: none up to *hi. */
 bool resync_needed(const struct core *c, uint64_t *lo, uint64_t *hi);
+/* Are orders whole steps (resync.c)? */
+bool resync_in_steps(const struct core *c);
+/* … as far as an order must go: whole pages, or whole steps. */
+void resync_widen(const struct core *c, uint64_t *lo, uint64_t *hi);
 /* How far an order from lo may go. */
 uint64_t resync_order_end(const struct core *c, uint64_t lo);
 /* Bytes of one member in so many bytes of an order. */

@@ -3,6 +3,8 @@
 #include "raid/base/bytes.h"
 #include "raid/core.h"
 
+enum { SKIP_MAX = 1024 };
+
 bool resync_is_parity(const struct core *c)
 {
 	enum raid_level level = c->geo.p.level;
@@ -39,6 +41,20 @@ uint64_t resync_member_bytes(const struct core *c, uint64_t bytes)
 	return max_u64(1, bytes * c->geo.copies / c->geo.p.slots);
 }
 
+bool resync_in_steps(const struct core *c)
+{
+	return resync_is_parity(c) && onto_targets(c->resync.kind);
+}
+
+void resync_widen(const struct core *c, uint64_t *lo, uint64_t *hi)
+{
+	const struct resync *s = &c->resync;
+	uint64_t unit = resync_in_steps(c) ? s->step : RAID_PAGE_BYTES;
+
+	*lo = *lo < s->limit ? round_down_u64(*lo, unit) : *lo;
+	*hi = round_up_u64(*hi, unit);
+}
+
 /*
  * An order of so many bytes of each member. What it holds of RAID 10 must be adjacent rows of the
  * array: it does not go from one zone of the far layout to the next.
@@ -52,6 +68,9 @@ uint64_t resync_order_end(const struct core *c, uint64_t lo)
 	if (g->p.level == RAID_LEVEL_10 && !onto_targets(s->kind)) {
 		step = step * g->p.slots / g->copies;
 		step = round_down_u64(step, min_u64(g->chunk_bytes, RAID_PAGE_BYTES));
+	}
+	if (resync_in_steps(c)) {
+		return min_u64(round_down_u64(lo, step) + step, s->limit);
 	}
 	hi = min_u64(lo + step, s->limit);
 	if (g->p.level == RAID_LEVEL_10 && onto_targets(s->kind) && g->far > 1 &&
@@ -108,7 +127,12 @@ bool resync_needed(const struct core *c, uint64_t *lo, uint64_t *hi)
 	if (c->geo.p.level != RAID_LEVEL_10) {
 		return intent_next_set(c, *lo, *hi, lo, hi);
 	}
-	while (*lo < *hi && !order_is_set(c, *lo, resync_order_end(c, *lo))) {
+	/* No more at once, so that requests are not kept waiting: the next is copied though nothing
+	 * says that it must be. */
+	for (uint32_t i = 0; i < SKIP_MAX && *lo < *hi; i++) {
+		if (order_is_set(c, *lo, resync_order_end(c, *lo))) {
+			break;
+		}
 		*lo = resync_order_end(c, *lo);
 	}
 	return *lo < *hi;
