@@ -223,7 +223,7 @@ struct run {
 static bool issue_parts(struct shard *sh, struct sync_job *j, uint32_t lane, uint32_t block,
 			const struct sync_place *at)
 {
-	uint64_t end = sync_io_len(sh, j, block, at), lo, hi = 0;
+	uint64_t end = sync_io_len(sh, j, block, at), lo, hi = j->part;
 
 	MARK(sync_parts);
 	while (sync_mirror_part(sh, j, lane, block, &lo, &hi)) {
@@ -231,12 +231,14 @@ static bool issue_parts(struct shard *sh, struct sync_job *j, uint32_t lane, uin
 		struct slot *s;
 
 		if (!j->pool.free_count) {
-			return false; /* all of it once more, later */
+			j->part = lo;
+			return false; /* the rest when a slot is back */
 		}
 		s = take_slot(sh, j, &part);
 		add_iov(s, sync_lane(j, lane, block) + lo, min_u64(hi, end) - lo);
 		iop_emit(sh->iop, s);
 	}
+	j->part = 0;
 	sync_del(j, SYNC_WANT, lane, block);
 	return true;
 }
@@ -254,7 +256,7 @@ static bool issue_block(struct shard *sh, struct sync_job *j, struct run *run, u
 		sync_add(j, SYNC_LOST, lane, block);
 		return true;
 	}
-	if (!sync_is_parity(sh) && sync_mirror_in_parts(sh, j, block)) {
+	if (!sync_is_parity(sh) && (j->part || sync_mirror_in_parts(sh, j, block))) {
 		return issue_parts(sh, j, lane, block, &at);
 	}
 	len = sync_io_len(sh, j, block, &at);
@@ -469,6 +471,7 @@ void sync_granted(struct shard *sh, struct sync_job *j)
 		sync_mirror_plan(sh, j);
 	}
 	j->at = 0;
+	j->part = 0;
 	sync_issue(sh, j);
 	sync_advance(sh, j);
 }

@@ -60,8 +60,9 @@ struct sync_job {
 	bool counted; /* among shard.ask.writes_active */
 	int err;
 
-	uint32_t lanes, blocks, words;	     /* words of a lane in a set */
-	uint32_t at;			     /* WANT has nothing before this block */
+	uint32_t lanes, blocks, words; /* words of a lane in a set */
+	uint32_t at;		       /* WANT has nothing before this block */
+	uint64_t part;		       /* of the next block of WANT this much is out already */
 	uint32_t lane_gslot[RAID_SLOTS_MAX]; /* level 1, 10: the targets */
 	uint8_t *memory, *scratch;
 	uint64_t memory_bytes;

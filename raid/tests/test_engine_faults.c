@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Writes and flushes on members that fail or hang, one behaviour a test: deadlines, last copies,
  * the order of writes, flush rounds, edges. */
+#include "raid/array.h"
 #include "raid/tests/engine_faults.h"
 
 static void test_no_deadline_on_last_copy(void **state)
@@ -388,6 +389,54 @@ static void test_write_error_on_a_member_that_must_stay(void **state)
 	rig_free(r);
 }
 
+static const struct rig_shape with_spare = {
+	.level = RAID_LEVEL_1, .slots = 2, .sectors = 4096, .spares = 1};
+
+/* FLUSH covers the target: what it was sent below its recovery_offset must outlive a power cut. */
+static void test_flush_covers_the_target(void **state)
+{
+	struct rig *r = filled(&with_spare);
+	uint32_t before;
+
+	(void)state;
+	assert_int_equal(rig_command(r, RAID_CMD_FAIL, 1), 0);
+	assert_int_equal(rig_write(r, 0, 4096, data), 0);
+	before = r->flushes;
+	assert_int_equal(rig_op(r, RAID_OP_FLUSH, 0, 0, 0), 0);
+	assert_int_equal(r->flushes, before + 2);
+	rig_free(r);
+}
+
+/* A write fails on the only copy but reaches the member that is filled from it: what was copied
+ * there already is not copied again, so the two differ. */
+static void test_write_reaches_only_the_target(void **state)
+{
+	struct rig *r = filled(&with_spare);
+	struct raid_status st;
+
+	(void)state;
+	assert_int_equal(rig_command(r, RAID_CMD_FAIL, 1), 0);
+	memcpy(r->disk[2] + DATA0, r->disk[0] + DATA0, 65536);
+	r->a->core.view.slot[1].good_below = 65536;
+	r->arg[0] = 0;
+	r->arg[1] = RAID_IO_WRITE;
+	r->arg[2] = (uint64_t)-EIO;
+	r->fault = fail_op_of;
+	assert_int_equal(rig_write(r, 4096, 4096, data + 8192), -EIO);
+	r->fault = NULL;
+	assert_memory_not_equal(r->disk[0] + DATA0 + 4096, r->disk[2] + DATA0 + 4096, 4096);
+	member_synced(&r->a->core, 2);
+	rig_run(r);
+	raid_get_status(r->a, &st);
+	assert_int_equal(st.member[2].state, RAID_MEMBER_IN_SYNC);
+	assert_true(st.needs_resync);
+	assert_int_equal(st.resync_offset, 8);
+	assert_int_equal(rig_command(r, RAID_CMD_STOP, 0), 0);
+	assert_int_equal(rig_sb(r, 0).resync_offset, 8);
+	assert_int_equal(rig_sb(r, 2).resync_offset, 8);
+	rig_free(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -408,6 +457,8 @@ int main(void)
 		cmocka_unit_test(test_raid10_copies_fail_apart),
 		cmocka_unit_test(test_unreadable_edge_where_copies_may_differ),
 		cmocka_unit_test(test_write_error_on_a_member_that_must_stay),
+		cmocka_unit_test(test_flush_covers_the_target),
+		cmocka_unit_test(test_write_reaches_only_the_target),
 	};
 
 	return cmocka_run_group_tests_name("engine_faults", tests, NULL, NULL);

@@ -176,21 +176,6 @@ static void test_target_fails(void **state)
 	rig_free(r);
 }
 
-/* FLUSH covers the target: what it was sent below its recovery_offset must outlive a power cut. */
-static void test_flush_covers_the_target(void **state)
-{
-	struct rig *r = filled(&with_spare);
-	uint32_t before;
-
-	(void)state;
-	assert_int_equal(rig_command(r, RAID_CMD_FAIL, 1), 0);
-	assert_int_equal(rig_write(r, 0, 4096, data), 0);
-	before = r->flushes;
-	assert_int_equal(rig_op(r, RAID_OP_FLUSH, 0, 0, 0), 0);
-	assert_int_equal(r->flushes, before + 2);
-	rig_free(r);
-}
-
 /* The rebuilt part of a member is read when no other copy has the block, the rest never. */
 static void test_rebuilt_part_in_need(void **state)
 {
@@ -207,36 +192,6 @@ static void test_rebuilt_part_in_need(void **state)
 	assert_int_equal(rig_read(r, 4096, 8192, back), 0);
 	assert_memory_equal(back, data + 4096, 8192);
 	assert_int_equal(rig_read(r, 65536, 4096, back), -EIO);
-	rig_free(r);
-}
-
-/* A write fails on the only copy but reaches the member that is filled from it: what was copied
- * there already is not copied again, so the two differ. */
-static void test_write_reaches_only_the_target(void **state)
-{
-	struct rig *r = filled(&with_spare);
-	struct raid_status st;
-
-	(void)state;
-	assert_int_equal(rig_command(r, RAID_CMD_FAIL, 1), 0);
-	memcpy(r->disk[2] + DATA0, r->disk[0] + DATA0, 65536);
-	r->a->core.view.slot[1].good_below = 65536;
-	r->arg[0] = 0;
-	r->arg[1] = RAID_IO_WRITE;
-	r->arg[2] = (uint64_t)-EIO;
-	r->fault = fail_op_of;
-	assert_int_equal(rig_write(r, 4096, 4096, data + 8192), -EIO);
-	r->fault = NULL;
-	assert_memory_not_equal(r->disk[0] + DATA0 + 4096, r->disk[2] + DATA0 + 4096, 4096);
-	member_synced(&r->a->core, 2);
-	rig_run(r);
-	assert_int_equal(state_of(r, 2), RAID_MEMBER_IN_SYNC);
-	raid_get_status(r->a, &st);
-	assert_true(st.needs_resync);
-	assert_int_equal(st.resync_offset, 8);
-	assert_int_equal(rig_command(r, RAID_CMD_STOP, 0), 0);
-	assert_int_equal(rig_sb(r, 0).resync_offset, 8);
-	assert_int_equal(rig_sb(r, 2).resync_offset, 8);
 	rig_free(r);
 }
 
@@ -710,9 +665,7 @@ int main(void)
 		cmocka_unit_test(test_smallest_spare_that_fits),
 		cmocka_unit_test(test_spare_with_larger_blocks_stays),
 		cmocka_unit_test(test_target_fails),
-		cmocka_unit_test(test_flush_covers_the_target),
 		cmocka_unit_test(test_rebuilt_part_in_need),
-		cmocka_unit_test(test_write_reaches_only_the_target),
 		cmocka_unit_test(test_replace),
 		cmocka_unit_test(test_replace_says_complete_first),
 		cmocka_unit_test(test_source_fails_during_replace),

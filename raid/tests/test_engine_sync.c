@@ -141,6 +141,53 @@ static void test_listed_sectors(void **state)
 	sync_free(r);
 }
 
+static bool overlap(const struct iovec *a, const struct iovec *b)
+{
+	const uint8_t *x = a->iov_base, *y = b->iov_base;
+
+	return x < y + b->iov_len && y < x + a->iov_len;
+}
+
+static void assert_buffers_apart(const struct rig *r)
+{
+	for (uint32_t i = 0; i < r->ios; i++) {
+		for (uint32_t k = 0; k < i; k++) {
+			assert_false(overlap(&r->io[i]->iov[0], &r->io[k]->iov[0]));
+		}
+	}
+}
+
+/* More parts than an order has io slots: it goes on where they ran out, and reads none twice. */
+static void test_more_parts_than_slots(void **state)
+{
+	const uint64_t at = RIG_DATA_SECTOR * 512 + 16384;
+	struct rig *r = sync_fill(&mirror, 9);
+	struct bb_list *bad = &r->as->member[0].bad;
+	uint32_t most = 0;
+
+	(void)state;
+	for (uint32_t s = 1; s < 64; s += 2) {
+		bad->range[bad->count++] = (struct bb_range){at + s * 512, 512};
+	}
+	rig_create(r);
+	rig_step(r);
+	for (uint32_t i = 0; i < 1000 && sync_status(r).needs_resync; i++) {
+		if (r->ios) {
+			rig_complete(r, r->ios - 1, 0);
+		} else {
+			rig_advance_ms(r, 1000);
+		}
+		rig_step(r);
+		assert_buffers_apart(r);
+		most = r->ios > most ? r->ios : most;
+	}
+	assert_true(most > 4);
+	sync_wait(r);
+	assert_false(sync_status(r).needs_resync);
+	assert_memory_equal(r->disk[0] + at, r->disk[1] + at, 32768);
+	sync_free(r);
+}
+
 /* ---- check and repair ------------------------------------------------------------------------ */
 
 static void test_check_and_repair(void **state)
@@ -503,6 +550,7 @@ int main(void)
 		cmocka_unit_test(test_resync_takes_the_next_copy),
 		cmocka_unit_test(test_block_that_cannot_be_kept),
 		cmocka_unit_test(test_listed_sectors),
+		cmocka_unit_test(test_more_parts_than_slots),
 		cmocka_unit_test(test_check_and_repair),
 		cmocka_unit_test(test_commands),
 		cmocka_unit_test(test_check_goes_on),
