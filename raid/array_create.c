@@ -11,6 +11,7 @@
 
 #include "raid/assemble.h"
 #include "raid/base/bytes.h"
+#include "raid/base/carve.h"
 #include "raid/base/check.h"
 #include "raid/stripe.h"
 #include "raid/why.h"
@@ -25,20 +26,6 @@ struct shape {
 	uint64_t buffer_bytes;
 	struct sync_shape sync;
 };
-
-/* Memory being handed out; without a base it is only counted. */
-struct carver {
-	uint8_t *base;
-	uint64_t used;
-};
-
-static void *carve(struct carver *c, uint64_t bytes, uint64_t align)
-{
-	uint64_t at = round_up_u64(c->used, align);
-
-	c->used = at + bytes;
-	return c->base ? c->base + at : NULL;
-}
 
 #define CARVE(carver, type, count) ((type *)carve(carver, sizeof(type) * (uint64_t)(count), 64))
 

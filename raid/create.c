@@ -44,18 +44,6 @@ const char *create_place_name(const struct create_params *p, uint32_t k, char bu
 	return buf;
 }
 
-static uint64_t super_offset(const struct create_params *p, uint64_t dev_sectors)
-{
-	switch (p->version) {
-	case SB_V1_0:
-		return (dev_sectors - 16) & ~(uint64_t)7;
-	case SB_V1_1:
-		return 0;
-	default:
-		return 8;
-	}
-}
-
 /* ---- sizes --------------------------------------------------------------------------------- */
 
 static int choose_data_offset(struct create_work *plan)
@@ -73,7 +61,7 @@ static int choose_data_offset(struct create_work *plan)
 		return 0;
 	}
 	if (p->data_offset_sectors) {
-		uint64_t min = super_offset(p, 0) + SB_SECTORS;
+		uint64_t min = sb_super_offset(p->version, 0) + SB_SECTORS;
 
 		if (p->data_offset_sectors < min || p->data_offset_sectors % SB_SECTORS) {
 			return why_set(
@@ -110,7 +98,7 @@ static uint64_t available(const struct create_work *plan, uint32_t slot)
 	if (create_has_component(plan->p)) {
 		reserve += bm_reserve_sectors(dev);
 	}
-	dev = super_offset(plan->p, dev);
+	dev = sb_super_offset(plan->p->version, dev);
 	return dev > reserve ? dev - reserve : 0;
 }
 
@@ -179,7 +167,7 @@ static void choose_data_sizes(struct create_work *plan)
 			continue;
 		}
 		plan->data_size[k] = p->version == SB_V1_0
-					     ? super_offset(p, dev) - BBLOG_SECTORS -
+					     ? sb_super_offset(p->version, dev) - BBLOG_SECTORS -
 						       bm_reserve_sectors(plan->component)
 					     : dev - plan->data_offset;
 	}
@@ -310,7 +298,7 @@ static void fill_sb(const struct create_work *plan, uint32_t k, struct sb *sb)
 	sb->raid_disks = p->slots;
 	sb->data_offset = plan->data_offset;
 	sb->data_size = plan->data_size[k];
-	sb->super_offset = super_offset(p, p->dev[k].dev_sectors);
+	sb->super_offset = sb_super_offset(p->version, p->dev[k].dev_sectors);
 	sb->dev_number = dev_number(plan, k);
 	memcpy(sb->device_uuid, p->dev[k].device_uuid, sizeof sb->device_uuid);
 	sb->devflags = p->dev[k].devflags;

@@ -18,6 +18,7 @@
 
 #include "raid/assemble.h"
 #include "raid/base/bytes.h"
+#include "raid/base/carve.h"
 #include "raid/base/check.h"
 #include "raid/base/mark.h"
 #include "raid/core.h"
@@ -38,19 +39,6 @@ static void set_state(struct intent *n, enum intent_state to)
 }
 
 /* ---- memory -------------------------------------------------------------------------------- */
-
-struct carver {
-	uint8_t *base;
-	uint64_t used;
-};
-
-static void *carve(struct carver *c, uint64_t bytes, uint64_t align)
-{
-	uint64_t at = round_up_u64(c->used, align);
-
-	c->used = at + bytes;
-	return c->base ? c->base + at : NULL;
-}
 
 struct parts {
 	struct slot *slots;

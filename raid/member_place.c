@@ -266,18 +266,6 @@ static uint32_t free_number(struct core *c, uint32_t self)
 	return UINT32_MAX;
 }
 
-static uint64_t super_offset(enum sb_version version, uint64_t dev_sectors)
-{
-	switch (version) {
-	case SB_V1_0:
-		return (dev_sectors - 16) & ~(uint64_t)7;
-	case SB_V1_1:
-		return 0;
-	default:
-		return 8;
-	}
-}
-
 /* The superblock of a spare: the array's, with a place and a name of its own. */
 int member_new_sb(struct core *c, uint32_t i, const struct raid_cmd *cmd, char why[RAID_WHY_BYTES])
 {
@@ -297,7 +285,7 @@ int member_new_sb(struct core *c, uint32_t i, const struct raid_cmd *cmd, char w
 	*m->sb = *fresh;
 	m->sb->feature_map &= ~(uint32_t)(SB_FEATURE_RECOVERY_OFFSET | SB_FEATURE_BAD_BLOCKS |
 					  SB_FEATURE_REPLACEMENT | SB_FEATURE_RECOVERY_BITMAP);
-	m->sb->super_offset = super_offset(fresh->version, sectors);
+	m->sb->super_offset = sb_super_offset(fresh->version, sectors);
 	m->sb->dev_number = number;
 	m->sb->recovery_offset = 0;
 	m->sb->cnt_corrected_read = 0;

@@ -152,6 +152,12 @@ uint16_t sb_own_role(const struct sb *sb);
  */
 uint64_t sb_recovered_sectors(const struct sb *sb);
 
+/* Where the superblock of a device goes (not 0.90), in sectors. */
+uint64_t sb_super_offset(enum sb_version version, uint64_t dev_sectors);
+
+/* 1.0, 1.1, 1.2, 0.90 */
+const char *sb_version_name(enum sb_version version);
+
 /* Name of the lowest bit of a feature mask in mdadm's words ("bitmap", "reshape", …). */
 const char *sb_feature_name(uint32_t mask);
 

@@ -46,6 +46,18 @@ static uint32_t extents(const struct sb *sb, uint64_t dev_sectors, enum sb_area 
 	return n;
 }
 
+uint64_t sb_super_offset(enum sb_version version, uint64_t dev_sectors)
+{
+	switch (version) {
+	case SB_V1_0:
+		return (dev_sectors - 16) & ~(uint64_t)7;
+	case SB_V1_1:
+		return 0;
+	default:
+		return 8;
+	}
+}
+
 uint64_t sb_room(const struct sb *sb, uint64_t dev_sectors, int64_t offset, enum sb_area area,
 		 const char **next)
 {

@@ -6,6 +6,21 @@
 #include <stdio.h>
 #include <string.h>
 
+const char *sb_version_name(enum sb_version version)
+{
+	switch (version) {
+	case SB_V1_0:
+		return "1.0";
+	case SB_V1_1:
+		return "1.1";
+	case SB_V1_2:
+		return "1.2";
+	case SB_V0_90:
+		return "0.90";
+	}
+	return "unknown";
+}
+
 const char *sb_feature_name(uint32_t mask)
 {
 	static const char *const names[] = {

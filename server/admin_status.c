@@ -145,21 +145,6 @@ static json_t *slots_json(const struct raid_status *st)
 	return json_string(text);
 }
 
-static const char *version_name(enum sb_version version)
-{
-	switch (version) {
-	case SB_V1_0:
-		return "1.0";
-	case SB_V1_1:
-		return "1.1";
-	case SB_V1_2:
-		return "1.2";
-	case SB_V0_90:
-		return "0.90";
-	}
-	return "unknown";
-}
-
 /* What the superblocks say of an array for good; null for one without. */
 static json_t *metadata_json(const struct assembly *as)
 {
@@ -168,7 +153,7 @@ static json_t *metadata_json(const struct assembly *as)
 	if (!as->metadata) {
 		return json_null();
 	}
-	return json_pack("{s:s, s:o, s:I}", "version", version_name(sb->version), "name",
+	return json_pack("{s:s, s:o, s:I}", "version", sb_version_name(sb->version), "name",
 			 admin_text(sb->set_name), "ctime_s", (json_int_t)sb->ctime_s);
 }
 

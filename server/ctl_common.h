@@ -71,8 +71,8 @@ const char *ctl_size_brief(uint64_t bytes, char buf[32]);
 /* "Mon Nov 30 15:48:36 2026", local time. */
 const char *ctl_time_text(uint64_t seconds, char buf[64]);
 
-/* 1.0, 1.1, 1.2, 0.90 */
-const char *ctl_version_name(enum sb_version version);
+/* A line of examine: "          Label : text". */
+__attribute__((format(printf, 2, 3))) void ctl_field(const char *label, const char *fmt, ...);
 
 /* The line that keeps mdadm's hands off an array. */
 void ctl_print_array_line(const uint8_t uuid[16]);

@@ -96,7 +96,7 @@ static uint32_t look_at(struct create_member *m, char what[RAID_WHY_BYTES])
 		}
 		if (found[i].err != -EIO) {
 			snprintf(what, RAID_WHY_BYTES, "a damaged md superblock of version %s",
-				 ctl_version_name(found[i].loc.version));
+				 sb_version_name(found[i].loc.version));
 			need = 1;
 		}
 	}

@@ -90,7 +90,7 @@ void create_print_plan(const struct create_args *a)
 	if (sb->chunksize) {
 		printf(", chunk %uK", sb->chunksize / 2);
 	}
-	printf(", %u slots, metadata %s", a->params.slots, ctl_version_name(sb->version));
+	printf(", %u slots, metadata %s", a->params.slots, sb_version_name(sb->version));
 	if (a->plan.bitmap_sectors) {
 		printf(", bitmap chunk %lluK",
 		       (unsigned long long)a->plan.bitmap.chunk_bytes / 1024);
@@ -134,7 +134,7 @@ json_t *create_plan_json(const struct create_args *a)
 		"{s:b, s:s, s:o, s:s, s:s, s:s, s:I, s:I, s:b, s:o, s:o, s:s, s:o}", "ok", 1,
 		"uuid", uuid, "name", ctl_json_text(sb->set_name), "level",
 		geo_level_name(a->params.level), "layout", ctl_layout_text(sb, layout), "metadata",
-		ctl_version_name(sb->version), "chunk_bytes",
+		sb_version_name(sb->version), "chunk_bytes",
 		(json_int_t)((uint64_t)sb->chunksize * RAID_SECTOR_BYTES), "array_bytes",
 		(json_int_t)(a->plan.array_sectors * RAID_SECTOR_BYTES), "needs_resync",
 		a->plan.sync == CREATE_RESYNC, "builds_slot",

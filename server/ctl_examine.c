@@ -202,7 +202,7 @@ static int examine_one(const char *path, char **all, enum format format, json_t 
 					"nbd-raidctl: %s also has a%s superblock of version %s; "
 					"`nbd-raidctl zero-superblock` removes them all\n",
 					path, found[i].err ? " damaged" : "n older",
-					ctl_version_name(found[i].loc.version));
+					sb_version_name(found[i].loc.version));
 			}
 		}
 	}

@@ -121,7 +121,7 @@ json_t *ctl_examine_json(const struct ctl_examined *e)
 
 	set(o, "path", ctl_json_text(e->dev->path));
 	set(o, "bytes", json_integer((json_int_t)e->dev->props.size_bytes));
-	set(o, "metadata", json_string(ctl_version_name(sb->version)));
+	set(o, "metadata", json_string(sb_version_name(sb->version)));
 	set(o, "csum_ok", json_boolean(e->found->err != -EBADMSG));
 	set(o, "uuid", uuid_value(sb->set_uuid));
 	set(o, "set_name", ctl_json_text(sb->set_name));

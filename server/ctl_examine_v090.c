@@ -4,7 +4,6 @@
  * read from the raw words here, because nothing else needs it (md-format §16).
  */
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 
 #include "raid/base/bytes.h"
@@ -31,17 +30,6 @@ enum word {
 
 enum { STATE_CLEAN = 1 << 0, STATE_BITMAP = 1 << 8 };
 
-__attribute__((format(printf, 2, 3))) static void field(const char *label, const char *fmt, ...)
-{
-	va_list ap;
-
-	printf("%15s : ", label);
-	va_start(ap, fmt);
-	vprintf(fmt, ap);
-	va_end(ap);
-	putchar('\n');
-}
-
 static uint32_t word(const struct ctl_examined *e, unsigned int n)
 {
 	const uint8_t *raw = e->found->raw;
@@ -53,7 +41,7 @@ static void size_field(const char *label, uint64_t bytes)
 {
 	char note[64];
 
-	field(label, "%llu%s", (unsigned long long)bytes / 1024, ctl_size_note(bytes, note));
+	ctl_field(label, "%llu%s", (unsigned long long)bytes / 1024, ctl_size_note(bytes, note));
 }
 
 static void geometry_fields(const struct ctl_examined *e)
@@ -62,12 +50,12 @@ static void geometry_fields(const struct ctl_examined *e)
 	char layout[GEO_LAYOUT_NAME_BYTES];
 
 	if (sb->level != RAID_LEVEL_0 && ctl_layout_text(sb, layout)[0]) {
-		field("Layout", "%s", layout);
+		ctl_field("Layout", "%s", layout);
 	}
 	if (sb->level == RAID_LEVEL_LINEAR) {
-		field("Rounding", "%uK", sb->chunksize / 2);
+		ctl_field("Rounding", "%uK", sb->chunksize / 2);
 	} else if (sb->level != RAID_LEVEL_1) {
-		field("Chunk Size", "%uK", sb->chunksize / 2);
+		ctl_field("Chunk Size", "%uK", sb->chunksize / 2);
 	}
 }
 
@@ -114,30 +102,30 @@ void ctl_examine_v090(const struct ctl_examined *e)
 	char text[64];
 
 	printf("%s:\n", e->dev->path);
-	field("Magic", "%08x", word(e, W_MAGIC));
-	field("Version", "%u.%02u.%02u", word(e, W_MAJOR), word(e, W_MINOR), word(e, W_PATCH));
-	field("UUID", "%s", sb_uuid_text(sb->set_uuid, text));
-	field("Creation Time", "%s", ctl_time_text(sb->ctime_s, text));
-	field("Raid Level", "%s", geo_level_name((enum raid_level)sb->level));
+	ctl_field("Magic", "%08x", word(e, W_MAGIC));
+	ctl_field("Version", "%u.%02u.%02u", word(e, W_MAJOR), word(e, W_MINOR), word(e, W_PATCH));
+	ctl_field("UUID", "%s", sb_uuid_text(sb->set_uuid, text));
+	ctl_field("Creation Time", "%s", ctl_time_text(sb->ctime_s, text));
+	ctl_field("Raid Level", "%s", geo_level_name((enum raid_level)sb->level));
 	if (array_bytes) {
 		size_field("Used Dev Size", sb->size * RAID_SECTOR_BYTES);
 		size_field("Array Size", array_bytes);
 	}
-	field("Raid Devices", "%u", sb->raid_disks);
-	field("Total Devices", "%u", word(e, W_NR_DISKS));
-	field("Preferred Minor", "%u", word(e, W_MD_MINOR));
+	ctl_field("Raid Devices", "%u", sb->raid_disks);
+	ctl_field("Total Devices", "%u", word(e, W_NR_DISKS));
+	ctl_field("Preferred Minor", "%u", word(e, W_MD_MINOR));
 	putchar('\n');
-	field("Update Time", "%s", ctl_time_text(sb->utime_s, text));
-	field("State", "%s", word(e, W_STATE) & STATE_CLEAN ? "clean" : "active");
+	ctl_field("Update Time", "%s", ctl_time_text(sb->utime_s, text));
+	ctl_field("State", "%s", word(e, W_STATE) & STATE_CLEAN ? "clean" : "active");
 	if (word(e, W_STATE) & STATE_BITMAP) {
-		field("Internal Bitmap", "present");
+		ctl_field("Internal Bitmap", "present");
 	}
-	field("Active Devices", "%u", word(e, W_ACTIVE));
-	field("Working Devices", "%u", word(e, W_WORKING));
-	field("Failed Devices", "%u", word(e, W_FAILED));
-	field("Spare Devices", "%u", word(e, W_SPARE));
-	field("Checksum", "%x - correct", word(e, W_CSUM));
-	field("Events", "%llu", (unsigned long long)sb->events);
+	ctl_field("Active Devices", "%u", word(e, W_ACTIVE));
+	ctl_field("Working Devices", "%u", word(e, W_WORKING));
+	ctl_field("Failed Devices", "%u", word(e, W_FAILED));
+	ctl_field("Spare Devices", "%u", word(e, W_SPARE));
+	ctl_field("Checksum", "%x - correct", word(e, W_CSUM));
+	ctl_field("Events", "%llu", (unsigned long long)sb->events);
 	putchar('\n');
 	geometry_fields(e);
 	disk_table(e);

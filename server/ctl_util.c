@@ -178,19 +178,15 @@ const char *ctl_time_text(uint64_t seconds, char buf[64])
 	return buf;
 }
 
-const char *ctl_version_name(enum sb_version version)
+void ctl_field(const char *label, const char *fmt, ...)
 {
-	switch (version) {
-	case SB_V1_0:
-		return "1.0";
-	case SB_V1_1:
-		return "1.1";
-	case SB_V1_2:
-		return "1.2";
-	case SB_V0_90:
-		return "0.90";
-	}
-	return "unknown";
+	va_list ap;
+
+	printf("%15s : ", label);
+	va_start(ap, fmt);
+	vprintf(fmt, ap);
+	va_end(ap);
+	putchar('\n');
 }
 
 void ctl_print_array_line(const uint8_t uuid[16])
