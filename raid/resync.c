@@ -686,25 +686,3 @@ uint64_t resync_deadline(const struct core *c)
 	}
 	return at;
 }
-
-void resync_stop(struct core *c)
-{
-	c->resync.stopping = true;
-}
-
-bool resync_stopped(const struct core *c)
-{
-	const struct resync *s = &c->resync;
-
-	return s->stopping && (s->state == RESYNC_OFF || s->state == RESYNC_IDLE);
-}
-
-void resync_differ(struct core *c, uint64_t addr)
-{
-	struct resync *s = &c->resync;
-
-	if (s->state != RESYNC_OFF && s->state != RESYNC_IDLE && s->kind == SYNC_RESYNC) {
-		MARK(resync_differ);
-		s->differ_from = min_u64(s->differ_from, addr);
-	}
-}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What users ask of the sync machine, what they are told of it, and its invariants. */
+/* What others ask of the sync machine: commands and what they are told, STOP, its invariants. */
 #include <errno.h>
 #include <string.h>
 
@@ -113,4 +113,26 @@ const char *resync_check(const struct core *c)
 		return "superblocks call more synced than is";
 	}
 	return NULL;
+}
+
+void resync_stop(struct core *c)
+{
+	c->resync.stopping = true;
+}
+
+bool resync_stopped(const struct core *c)
+{
+	const struct resync *s = &c->resync;
+
+	return s->stopping && (s->state == RESYNC_OFF || s->state == RESYNC_IDLE);
+}
+
+void resync_differ(struct core *c, uint64_t addr)
+{
+	struct resync *s = &c->resync;
+
+	if (s->state != RESYNC_OFF && s->state != RESYNC_IDLE && s->kind == SYNC_RESYNC) {
+		MARK(resync_differ);
+		s->differ_from = min_u64(s->differ_from, addr);
+	}
 }

@@ -16,6 +16,7 @@ requires dmsetup --version
 requires losetup --version
 requires jq --version
 requires nbdcopy --version
+requires nbdinfo --version
 requires_build nbd-raidd nbd-raidctl
 
 share=$tmp/share
