@@ -22,7 +22,7 @@ requires_build nbd-raidd nbd-raidctl
 share=$tmp/share
 mkdir -p "$share"
 random_file share/first $((64 << 20)) 1
-mib=9
+mib=6
 takeover_members
 
 partly='.sync | .action != "idle" and .done > 0 and .done < .total'
