@@ -24,6 +24,15 @@ void offline_write_sb(struct world *w, uint32_t disk, const struct sb *sb)
 
 /* ---- a torn superblock ----------------------------------------------------------------------- */
 
+/* Bytes of the superblock that was being written: a table of roles that was full has grown. */
+static uint32_t sb_bytes(const struct sb *before, const struct sb *freshest)
+{
+	uint32_t max_dev =
+		before->max_dev > freshest->max_dev ? before->max_dev : freshest->max_dev;
+
+	return 256 + 2 * max_dev;
+}
+
 /* A superblock that the power cut tore is written anew from another member's, as an administrator
  * would: its table says who the disk is. What the table does not name stays lost. */
 void offline_repair_torn(struct world *w)
@@ -42,7 +51,7 @@ void offline_repair_torn(struct world *w)
 		if (as->member[m].verdict != ASM_UNREADABLE || !w->has_sb[d]) {
 			continue;
 		}
-		if (w->disk[d].p.block == SB_BYTES_MAX || !w->plan.max_dev) {
+		if (w->disk[d].p.block >= sb_bytes(&own, &as->member[as->freshest].sb)) {
 			sim_fail(
 				"the superblock of disk %u is unreadable although it is one block: "
 				"%s",
