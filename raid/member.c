@@ -350,15 +350,15 @@ bool member_run(struct core *c)
 		moved = true;
 	}
 	moved |= member_spares_run(c);
-	if (c->leaving && c->view.broken) {
+	if (c->leaving && c->meta.state == META_BROKEN) {
 		member_all_recorded(c); /* as far as it ever will be */
 	}
 	for (uint32_t i = 0; c->leaving && i < c->members; i++) {
 		struct member *m = &c->member[i];
 
 		/* Where superblocks can no longer be kept there is nothing to wait for. */
-		if (m->state == RAID_MEMBER_LEAVING && (m->recorded || c->view.broken) &&
-		    !c->iop->member[i].in_flight) {
+		if (m->state == RAID_MEMBER_LEAVING &&
+		    (m->recorded || c->meta.state == META_BROKEN) && !c->iop->member[i].in_flight) {
 			MARK(member_gone);
 			member_set_state(m, RAID_MEMBER_FAULTY);
 			c->leaving--;

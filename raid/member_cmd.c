@@ -383,7 +383,7 @@ static bool is_over(struct core *c, struct raid_cmd *cmd, int *res)
 	const struct member *m = &c->member[cmd->member];
 
 	*res = 0;
-	if (c->view.broken) {
+	if (c->meta.state == META_BROKEN) { /* view.broken alone: superblocks are still kept */
 		return give_up(c, cmd, res);
 	}
 	if (meta->failures != meta->failures_durable || meta->changes_durable < cmd->update) {

@@ -227,6 +227,43 @@ static void test_row_inconsistent(void **state)
 	rig_free(r);
 }
 
+static int broken_block_held_superblocks(struct rig *r, struct raid_io *io)
+{
+	return rig_is_sb(io) ? RIG_HOLD : broken_block(r, io);
+}
+
+/* Superblocks are kept all the same: who fails then has failed when they say so, not before. */
+static void test_row_inconsistent_during_an_update(void **state)
+{
+	static struct raid_cmd cmd;
+	struct rig_shape s = raid5;
+	struct rig *r;
+
+	(void)state;
+	s.missing = 1 << 3;
+	s.spares = 1; /* takes the slot, and is not filled */
+	r = filled(&s);
+	r->fault = broken_block_held_superblocks;
+	r->arg[0] = 0;
+	r->arg[1] = DATA0 + CHUNK;
+	r->arg[2] = 2;
+	cmd = (struct raid_cmd){.op = RAID_CMD_FAIL, .member = 3};
+	raid_control(r->a, &cmd);
+	rig_step(r);
+	assert_int_equal(rewrite(r, 4 * CHUNK, 4096, 5), -EIO);
+	assert_int_equal(rig_count(r, RAID_EV_READ_ONLY), 1);
+	assert_true(r->ios > 0);
+	assert_int_equal(rig_count(r, RAID_EV_MEMBER_FAILED), 0);
+	assert_null(r->cmd);
+	r->fault = NULL;
+	rig_run(r);
+	assert_int_equal(rig_count(r, RAID_EV_MEMBER_FAILED), 1);
+	assert_ptr_equal(r->cmd, &cmd);
+	assert_int_equal(cmd.res, 0);
+	assert_int_equal(rig_sb(r, 0).dev_roles[3], SB_ROLE_FAULTY);
+	rig_free(r);
+}
+
 /* ---- what hangs ---------------------------------------------------------------------------- */
 
 static int hold_reads(struct rig *r, struct raid_io *io)
@@ -399,6 +436,7 @@ int main(void)
 		cmocka_unit_test(test_write_error_fails_the_member),
 		cmocka_unit_test(test_put_back),
 		cmocka_unit_test(test_row_inconsistent),
+		cmocka_unit_test(test_row_inconsistent_during_an_update),
 		cmocka_unit_test(test_hung_read_is_answered),
 		cmocka_unit_test(test_hung_read_of_a_write),
 		cmocka_unit_test(test_hung_write_fails_the_member),
