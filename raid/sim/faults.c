@@ -282,12 +282,39 @@ static void heal_good_disks(struct world *w)
 	}
 }
 
-/* A rebuild or a resync is done: another disk may be lost now. Those that were lossy stay so. */
+/* A lossy disk has replaced one that was to stay, and without it the array could not go on: nothing
+ * befalls it any more. */
+static void pardon(struct world *w)
+{
+	bool left[RAID_SLOTS_MAX] = {false};
+
+	for (uint32_t k = 0; k < w->plan.slots; k++) {
+		uint32_t d = w->holder[k];
+
+		left[k] = d != LAYOUT_NONE && world_is_good(w, d) && !w->faults[d].lossy;
+	}
+	for (uint32_t k = 0; k < w->plan.slots && !geo_enough(&w->geometry, left); k++) {
+		uint32_t d = w->holder[k];
+
+		if (d != LAYOUT_NONE && world_is_good(w, d) && !left[k]) {
+			w->faults[d] = (struct disk_faults){.slow = 1};
+			memset(w->disk[d].bad, 0, w->disk[d].blocks);
+			left[k] = true;
+		}
+	}
+}
+
+/* A rebuild or a resync is done: another disk may be lost now. Those that were lossy stay so, but
+ * for who is the last. */
 void faults_again(struct world *w)
 {
 	bool before[PLAN_DISKS_MAX];
 
-	if (!w->faults_on || w->may_fail || prng_one_in(&w->rng, 3)) {
+	if (!w->faults_on || w->may_fail) {
+		return;
+	}
+	pardon(w);
+	if (prng_one_in(&w->rng, 3)) {
 		return;
 	}
 	for (uint32_t d = 0; d < w->plan.disks; d++) {
