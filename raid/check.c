@@ -195,11 +195,26 @@ static const char *check_view(const struct core *c, uint32_t i)
 	return NULL;
 }
 
+static const char *check_empty_slots(const struct core *c)
+{
+	for (uint32_t g = 0; g < VIEW_SLOTS; g++) {
+		const struct view_slot *vs = &c->view.slot[g];
+
+		if (vs->member == UINT32_MAX && (vs->in_sync || vs->writes || vs->good_below)) {
+			return "a slot that nobody holds counts as good";
+		}
+	}
+	return NULL;
+}
+
 static const char *check_members(const struct core *c, uint32_t in_flight[])
 {
 	uint32_t leaving = 0, out = 0, round = 0, total = 0;
-	const char *wrong;
+	const char *wrong = check_empty_slots(c);
 
+	if (wrong) {
+		return wrong;
+	}
 	for (uint32_t i = 0; i < c->members; i++) {
 		const struct member *m = &c->member[i];
 

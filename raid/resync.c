@@ -393,7 +393,8 @@ static void publish(struct core *c)
 	}
 	if (s->kind == SYNC_REBUILD || s->kind == SYNC_COPY) {
 		for (uint32_t k = 0; k < VIEW_SLOTS; k++) {
-			if (s->target[k]) {
+			/* Not of who has just left, nor of who has the slot now. */
+			if (s->target[k] && c->view.slot[k].member == s->target_member[k]) {
 				c->view.slot[k].good_below =
 					max_u64(c->view.slot[k].good_below, s->low);
 			}

@@ -260,6 +260,35 @@ static void test_goes_on_after_restart(void **state)
 	sync_free(r);
 }
 
+/* A target fails in the step in which its order ends: nothing of the slot counts as good then. */
+static void test_target_fails_as_an_order_ends(void **state)
+{
+	static struct raid_cmd cmd[2];
+	struct rig *r = in_sync(&mirror, 7);
+
+	(void)state;
+	cmd[0] = (struct raid_cmd){.op = RAID_CMD_FAIL, .member = 1};
+	raid_control(r->a, &cmd[0]);
+	rig_step(r);
+	while (!r->ios || r->io[0]->member != 2 || r->io[0]->maddr < DATA0) {
+		if (r->ios) {
+			rig_complete(r, 0, 0);
+		} else {
+			r->now.mono_ns += 1000000;
+		}
+		rig_step(r);
+	}
+	while (r->ios) {
+		rig_complete(r, 0, 0);
+	}
+	cmd[1] = (struct raid_cmd){.op = RAID_CMD_FAIL, .member = 2};
+	raid_control(r->a, &cmd[1]);
+	rig_step(r); /* raid_check() looks */
+	rig_run(r);
+	assert_int_equal(state_of(r, 2), RAID_MEMBER_FAULTY);
+	sync_free(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -271,6 +300,7 @@ int main(void)
 		cmocka_unit_test(test_block_without_source),
 		cmocka_unit_test(test_only_copy),
 		cmocka_unit_test(test_goes_on_after_restart),
+		cmocka_unit_test(test_target_fails_as_an_order_ends),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
