@@ -202,7 +202,10 @@ void asm_find_bitmap(struct asm_work *w)
 	bool more = true;
 	uint32_t i, slot;
 
-	if (fresh->feature_map & SB_FEATURE_BITMAP) {
+	if (fresh->feature_map & SB_FEATURE_BITMAP && w->out->geometry.copies < 2 &&
+	    !w->out->geometry.parity) {
+		kept(w, kind_of(BM_V4), "a bitmap says nothing about an array without redundancy");
+	} else if (fresh->feature_map & SB_FEATURE_BITMAP) {
 		b->offset_sectors = fresh->bitmap_offset;
 		for (slot = 0; slot < fresh->raid_disks && more; slot++) {
 			for (i = 0; i < w->out->members && more; i++) {

@@ -98,6 +98,19 @@ static void raid10_covers_the_array(void **state)
 	assert_int_equal(rig.out.bitmap.state, ASM_BITMAP_STALE);
 }
 
+/* Nobody writes such arrays; nothing is to be divided by what they do not have. */
+static void none_without_redundancy(void **state)
+{
+	rig_make(0, 0, 3);
+	for (uint32_t i = 0; i < 3; i++) {
+		rig.cand[i].sb.feature_map |= SB_FEATURE_BITMAP;
+		rig.cand[i].sb.bitmap_offset = 8;
+	}
+	rig_decide();
+	rig_read_only("bitmap");
+	assert_int_equal(rig.out.bitmap.state, ASM_BITMAP_KEPT);
+}
+
 /* A power cut came between: the copy of one member is older than the others. */
 static void copy_with_the_events_of_the_array(void **state)
 {
@@ -348,6 +361,7 @@ int main(void)
 		cmocka_unit_test(none),
 		cmocka_unit_test(first_in_sync_copy),
 		cmocka_unit_test(raid10_covers_the_array),
+		cmocka_unit_test(none_without_redundancy),
 		cmocka_unit_test(copy_with_the_events_of_the_array),
 		cmocka_unit_test(copy_ahead_of_its_superblock),
 		cmocka_unit_test(unreadable_copies_are_passed_over),
