@@ -139,10 +139,12 @@ static void tell(struct core *c, enum raid_event_type type, uint64_t len, int er
 /* Remember a finding; adjacent ones of the same member are one. */
 static void keep_finding(struct resync *s, const struct raid_finding *f)
 {
-	struct raid_finding *last = &s->finding[s->findings - 1];
+	struct raid_finding *last = NULL;
 
-	if (s->findings && s->findings <= RAID_FINDINGS_MAX && last->member == f->member &&
-	    last->at + last->len == f->at) {
+	if (s->findings && s->findings <= RAID_FINDINGS_MAX) {
+		last = &s->finding[s->findings - 1];
+	}
+	if (last && last->member == f->member && last->at + last->len == f->at) {
 		last->len += f->len;
 		return;
 	}

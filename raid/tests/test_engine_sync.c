@@ -278,7 +278,7 @@ static void test_check_goes_on(void **state)
 {
 	struct rig_shape shape = ten;
 	struct rig *r;
-	uint8_t *data = calloc(1, 4096);
+	uint8_t *data = calloc(1, 8192);
 
 	(void)state;
 	shape.resync = 0;
