@@ -94,7 +94,7 @@ static void own_block(struct shard *sh, struct slot *s)
 	emit_piece(sh, s, s->whole_gslot, s->whole_maddr + s->off);
 }
 
-static void report(struct shard *sh, const struct slot *s, enum raid_event_type type, int err)
+void shard_report(struct shard *sh, const struct slot *s, enum raid_event_type type, int err)
 {
 	struct iop_member *m = &sh->iop->member[s->io.member];
 
@@ -189,7 +189,7 @@ static void read_other(struct shard *sh, struct frag *f, struct slot *s, int err
 
 	if (sh->stripes.parity) {
 		if (err) {
-			report(sh, s, RAID_EV_READ_ERROR, err);
+			shard_report(sh, s, RAID_EV_READ_ERROR, err);
 		}
 		stripe_wait_block(sh, s);
 		return;
@@ -211,12 +211,12 @@ static void read_other(struct shard *sh, struct frag *f, struct slot *s, int err
 	}
 	if (i < 0) {
 		MARK(retry_read_no_copy);
-		report(sh, s, RAID_EV_LAST_COPY_ERROR, err ? err : -EIO);
+		shard_report(sh, s, RAID_EV_LAST_COPY_ERROR, err ? err : -EIO);
 		read_finish(sh, f, s, -EIO);
 		return;
 	}
 	if (err && view_gets(sh->view, s->gslot, s->io.member)) {
-		report(sh, s, RAID_EV_READ_ERROR, err);
+		shard_report(sh, s, RAID_EV_READ_ERROR, err);
 	}
 	c = &p.copy[i];
 	/* A piece that ends inside a unit is the end of the array. */
@@ -255,7 +255,7 @@ void retry_stripe_done(struct shard *sh, struct slot *s, int err)
 {
 	if (err) {
 		MARK(retry_read_row_lost);
-		report(sh, s, RAID_EV_LAST_COPY_ERROR, err);
+		shard_report(sh, s, RAID_EV_LAST_COPY_ERROR, err);
 		read_finish(sh, s->of, s, err);
 	} else {
 		read_next_block(sh, s->of, s);
@@ -331,7 +331,7 @@ static void zero_failed(struct shard *sh, struct frag *f, struct slot *s)
 
 	if (!unsupported && !s->retried) {
 		MARK(retry_zero_again);
-		report(sh, s, RAID_EV_WRITE_ERROR, s->res);
+		shard_report(sh, s, RAID_EV_WRITE_ERROR, s->res);
 		s->retried = true;
 		iop_emit(sh->iop, s);
 		return;
@@ -387,11 +387,11 @@ void retry_write_done(struct shard *sh, struct frag *f, struct slot *s)
 		write_good(sh, f, s);
 	} else if (s->phase == SLOT_WHOLE && sh->view->slot[s->gslot].failfast) {
 		MARK(retry_write_failfast);
-		report(sh, s, RAID_EV_WRITE_ERROR, s->res);
+		shard_report(sh, s, RAID_EV_WRITE_ERROR, s->res);
 		list_append(&sh->ask->failed, &s->ask);
 	} else if (s->phase == SLOT_WHOLE) {
 		MARK(retry_write_pieces);
-		report(sh, s, RAID_EV_WRITE_ERROR, s->res);
+		shard_report(sh, s, RAID_EV_WRITE_ERROR, s->res);
 		start_pieces(s);
 		own_block(sh, s);
 	} else {
@@ -427,7 +427,7 @@ void retry_judged(struct shard *sh, struct frag *f, struct slot *s)
 		start_pieces(s); /* failfast, and needed: as everybody else */
 		own_block(sh, s);
 	} else if (s->verdict == SLOT_LAST_COPY) {
-		report(sh, s, RAID_EV_LAST_COPY_ERROR, s->res);
+		shard_report(sh, s, RAID_EV_LAST_COPY_ERROR, s->res);
 		write_finish(sh, f, s, s->res);
 	} else {
 		s->io.iov = s->iov;

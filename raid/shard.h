@@ -268,6 +268,8 @@ int choose_copy(const struct shard *sh, const struct geo_piece *p, uint32_t trie
 bool choose_unsynced(const struct shard *sh, const struct geo_piece *p);
 
 /* ---- retry.c ---- */
+/* Tell of an io that failed, and count it for its member. */
+void shard_report(struct shard *sh, const struct slot *s, enum raid_event_type type, int err);
 void retry_read_done(struct shard *sh, struct frag *f, struct slot *s);
 void retry_write_done(struct shard *sh, struct frag *f, struct slot *s);
 void retry_judged(struct shard *sh, struct frag *f, struct slot *s);

@@ -53,22 +53,6 @@ static bool alive(const struct shard *sh, const struct slot *s)
 	return view_gets(sh->view, s->gslot, s->io.member);
 }
 
-static void report(struct shard *sh, const struct slot *s, enum raid_event_type type, int err)
-{
-	struct iop_member *m = &sh->iop->member[s->io.member];
-
-	m->read_errors += type == RAID_EV_READ_ERROR;
-	m->write_errors += type == RAID_EV_WRITE_ERROR;
-	events_add(sh->events, (struct raid_event){
-				       .type = type,
-				       .member = s->io.member,
-				       .op = s->io.op,
-				       .maddr = s->io.maddr,
-				       .len = s->io.len,
-				       .err = err,
-			       });
-}
-
 /* ---- out ----------------------------------------------------------------------------------- */
 
 /* Memory of a sub-row as the stripe's state wants it. */
@@ -316,7 +300,7 @@ static void read_back(struct shard *sh, struct stripe *st, struct slot *s)
 	} else {
 		MARK(stripe_read_bad);
 		if (!st->waiter) {
-			report(sh, s, RAID_EV_READ_ERROR, s->res); /* the READ has said so */
+			shard_report(sh, s, RAID_EV_READ_ERROR, s->res); /* the READ has said so */
 		}
 		st->bad[s->key] |= rows_in_hand(s);
 		st->again = true;
@@ -354,7 +338,7 @@ static void verify_back(struct shard *sh, struct stripe *st, struct slot *s)
 		return;
 	}
 	MARK(stripe_repaired);
-	report(sh, s, RAID_EV_READ_REPAIRED, 0);
+	shard_report(sh, s, RAID_EV_READ_REPAIRED, 0);
 	sh->ask->repaired_any = true;
 	sh->ask->repaired[s->gslot].errors++;
 	sh->ask->repaired[s->gslot].sectors += (uint32_t)(s->io.len / RAID_SECTOR_BYTES);
@@ -399,7 +383,7 @@ static void write_back(struct shard *sh, struct stripe *st, struct slot *s)
 		if (s->res == -EOPNOTSUPP) {
 			no_longer(sh, s);
 		} else {
-			report(sh, s, RAID_EV_WRITE_ERROR, s->res);
+			shard_report(sh, s, RAID_EV_WRITE_ERROR, s->res);
 		}
 		start_pieces(sh, st, s);
 	} else {
@@ -443,7 +427,7 @@ void stripe_judged(struct shard *sh, struct stripe *st, struct slot *s)
 	}
 	if (s->verdict == SLOT_LAST_COPY && st->state == ST_WRITE && !st->read_only) {
 		MARK(stripe_write_last_copy);
-		report(sh, s, RAID_EV_LAST_COPY_ERROR, s->res);
+		shard_report(sh, s, RAID_EV_LAST_COPY_ERROR, s->res);
 		st->undo |= run_mask(s->sub + (uint32_t)s->off, s->subs - (uint32_t)s->off);
 	}
 	slot_over(sh, st, s);
